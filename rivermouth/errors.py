@@ -1,0 +1,134 @@
+"""Every error rivermouth raises on purpose: what, where, why and what to do.
+
+`code` is stable: the same word stands in the message, the log line, the metric label and, for a bad
+record, the dead-letter row. `retryable` decides whether a sink is restarted with back-off.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RivermouthError(Exception):
+    """The root of the tree; `str()` is the whole message, hint included."""
+
+    code: ClassVar[str] = "Error"
+    retryable: ClassVar[bool] = False
+    hint: ClassVar[str] = ""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = self.hint if hint is None else hint
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}" + (f" ({self.remedy})" if self.remedy else "")
+
+
+class ConfigError(RivermouthError):
+    """The config file cannot be used; the caller prints it and exits 1."""
+
+    code = "InvalidConfig"
+
+
+class InvalidTableUri(RivermouthError):
+    """A table's address is malformed or of a kind that is not supported."""
+
+    code = "InvalidTableUri"
+    hint = "use a local path or file:///absolute/path"
+
+
+class NotATable(RivermouthError):
+    """There is no Delta table at the address, and none may be created."""
+
+    code = "NotATable"
+    hint = "set auto_create_table: true, or create the table first"
+
+
+class DeltaWriterFailed(RivermouthError):
+    """The table cannot be written to as it is configured."""
+
+    code = "DeltaWriterFailed"
+    hint = "check that the table's schema matches the sink's, and that its folder can be written"
+
+
+class SchemaMismatch(DeltaWriterFailed):
+    """The table's columns are not the sink's columns."""
+
+    code = "SchemaMismatch"
+    hint = "change the sink's schema to the table's, or write to another table_uri"
+
+
+class UnsupportedFeature(DeltaWriterFailed):
+    """The table has a Delta feature that an append through rivermouth would break."""
+
+    code = "UnsupportedFeature"
+    hint = "write to a table without that feature"
+
+
+class DeltaCommitFailed(RivermouthError):
+    """A commit was refused or could not be confirmed; the epoch is not done, so nothing is lost."""
+
+    code = "DeltaCommitFailed"
+    retryable = True
+    hint = "raise max_commit_retries if other writers are busy, or check permissions on _delta_log"
+
+
+class Fenced(RivermouthError):
+    """Another instance has taken over this sink; this one must stop."""
+
+    code = "Fenced"
+    hint = "only one instance of a pipeline may own a sink; stop the other one, or rename this pipeline"
+
+
+class ProgressLost(RivermouthError):
+    """The table's log says something about progress that cannot be continued from."""
+
+    code = "ProgressLost"
+
+
+class AccountingMismatch(RivermouthError):
+    """The records read are not the rows written plus dead letters plus filtered: a bug, never ignored."""
+
+    code = "AccountingMismatch"
+    hint = "the epoch was not committed; please report this with the numbers above"
+
+
+class BadRecord(RivermouthError):
+    """A bad record met `on_bad_record: fail`."""
+
+    code = "BadRecord"
+    hint = "repair the record's producer, or set on_bad_record: dead_letter"
+
+
+class SourceUnavailable(RivermouthError):
+    """The source did not answer; it may come back."""
+
+    code = "SourceUnavailable"
+    retryable = True
+
+
+class SourceInvalid(RivermouthError):
+    """The source answered, and what is asked of it cannot be had."""
+
+    code = "SourceInvalid"
+
+
+class DataLoss(RivermouthError):
+    """Records between the table's offset and the source's earliest are gone."""
+
+    code = "DataLoss"
+
+
+class EngineFailed(RivermouthError):
+    """The Spark job of an epoch failed; the epoch is not done, so nothing is lost."""
+
+    code = "EngineFailed"
+    retryable = True
+
+
+class SetupError(RivermouthError):
+    """Java, the jars or Spark itself cannot be had on this machine."""
+
+    code = "SetupError"
+    hint = "run `rivermouth doctor`"
