@@ -1,0 +1,119 @@
+"""Start and stop the Spark session of a pipeline: embedded by default, quiet, leaving nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rivermouth.errors import SetupError
+from rivermouth.spark import gateway, jars, java, log4j, machine, settings
+from rivermouth.spark.scratch import Scratch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# The JVM and directory of each session started here, by application id.
+_running: dict[str, tuple[gateway.Jvm, Scratch]] = {}
+
+
+def start(
+    app_name: str,
+    master: str = "local[*]",
+    conf: Mapping[str, str] | None = None,
+    verbose: bool = False,
+    progress: jars.Progress | None = None,
+) -> SparkSession:
+    """Start a Spark session; `conf` wins over every default of ours."""
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        raise SetupError("this process already has a Spark session", hint="stop it before starting another")
+    runtime = java.find()
+    files = jars.ensure(progress=progress)
+    scratch = Scratch()
+    try:
+        values = settings.properties(
+            app_name,
+            master,
+            conf or {},
+            files,
+            scratch.path,
+            _java_options(scratch.path, verbose),
+            cores=machine.cores(),
+            memory=machine.memory(),
+        )
+        return _start(runtime, values, scratch, verbose)
+    except BaseException:
+        scratch.remove()
+        raise
+
+
+def stop(spark: SparkSession) -> None:
+    """End the session, its workers and its JVM, and wait until they are gone."""
+    from pyspark import SparkContext
+
+    jvm, scratch = _running.pop(spark.sparkContext.applicationId)
+    try:
+        spark.stop()
+    finally:
+        jvm.end()
+        # pyspark would otherwise hand the ended JVM to the next session.
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+        scratch.remove()
+
+
+def _start(runtime: java.Java, values: Mapping[str, str], scratch: Scratch, verbose: bool) -> SparkSession:
+    import pyspark
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    home = Path(pyspark.__file__).parent
+    properties = scratch.path / "spark.properties"
+    properties.touch(mode=0o600)
+    properties.write_text(settings.as_file(values), encoding="utf-8")
+    command = [str(home / "bin" / "spark-submit"), "--properties-file", str(properties), "pyspark-shell"]
+    environment = {"JAVA_HOME": str(runtime.home), "PYSPARK_PYTHON": _worker_python(values["spark.master"])}
+    if settings.is_embedded(values["spark.master"]):
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    jvm = gateway.launch(command, environment, scratch.path, verbose)
+    interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        with gateway.environment_of(environment):
+            SparkContext._ensure_initialized(gateway=jvm.gateway)
+            spark = SparkSession.builder.getOrCreate()
+    except Exception as error:
+        jvm.end()
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+        raise SetupError(f"Spark did not start: {_first_line(error)}; {gateway.tail(scratch.path)}") from error
+    finally:
+        # pyspark takes Ctrl-C for itself; what to do about it is the pipeline's decision.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, interrupt)
+    _running[spark.sparkContext.applicationId] = (jvm, scratch)
+    return spark
+
+
+def _java_options(folder: Path, verbose: bool) -> list[str]:
+    return [
+        *log4j.configure(folder, verbose),
+        f"-Djava.io.tmpdir={folder}",
+        f"-Dderby.system.home={folder}",
+    ]
+
+
+def _worker_python(master: str) -> str:
+    """The running interpreter, which has the packages; a cluster may have its own."""
+    if settings.is_embedded(master):
+        return sys.executable
+    return os.environ.get("PYSPARK_PYTHON", sys.executable)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
