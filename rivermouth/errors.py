@@ -132,3 +132,10 @@ class SetupError(RivermouthError):
 
     code = "SetupError"
     hint = "run `rivermouth doctor`"
+
+
+class EngineLost(RivermouthError):
+    """The Spark process is gone; only a new start helps."""
+
+    code = "EngineLost"
+    hint = "start again; nothing is lost, the table has all that was committed"

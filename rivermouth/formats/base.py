@@ -61,7 +61,7 @@ class Decoded:
 
 
 class Format(Protocol):
-    """Turns a batch of records (see `sources.base.RECORD_SCHEMA`) into events.
+    """Turns a batch of records (see `records.RECORD_SCHEMA`) into events.
 
     A format is built from plain values, so that it travels to the workers by pickle.
     """

@@ -6,55 +6,17 @@ records between two offsets never change: that is all that exactly-once asks of 
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rivermouth.config.model import Model
+from rivermouth.records import Bounds, Offsets, Partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-# What every source yields, and every format takes.
-RECORD_SCHEMA = pa.schema(
-    [
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
-        pa.field("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-    ]
-)
-RECORD_DDL = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    "headers array<struct<key: string, value: binary>>"
-)
-
-
-class Partition(NamedTuple):
-    """A part of a source with offsets of its own."""
-
-    topic: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}/{self.number}"
-
-
-Offsets = dict[Partition, int]
-"""The next offset to read, per partition."""
-
-
-class Bounds(NamedTuple):
-    """What a partition holds: the first offset that can be read, and the one after the last."""
-
-    earliest: int
-    head: int
-
 
 @dataclass(frozen=True)
 class Scope:
@@ -65,13 +27,11 @@ class Scope:
     table_uri: str
     topics: tuple[str, ...] | None = None  # None: every topic of the source
     topic_pattern: str | None = None
-    batch_size: int = 10_000
     max_batch_size: int = 1_000_000
+    warn: Callable[[str, str], None] = lambda code, message: None  # tells the operator
 
     def takes(self, topic: str) -> bool:
         """Whether the sink takes this topic."""
-        import re
-
         if self.topics is not None:
             return topic in self.topics
         if self.topic_pattern is not None:
@@ -85,8 +45,11 @@ class Source(ABC):
     connector: ClassVar[str]  # its name in the config
     config_model: ClassVar[type[Model]]  # its keys: validation, defaults, docs, JSON Schema
 
-    exact: ClassVar[bool] = True
-    """Whether every offset of a range is a record, so that `read` must equal `end - start`."""
+    def __init__(self, config: Any, scope: Scope, spark: SparkSession) -> None:
+        """Open the source for one sink; `config` is an instance of `config_model`."""
+        self.config = config
+        self.scope = scope
+        self.spark = spark
 
     @abstractmethod
     def resolve(self, known: Offsets) -> Offsets:
@@ -101,12 +64,25 @@ class Source(ABC):
         """Earliest offset and head of every partition there is now, for a reader at `position`."""
 
     @abstractmethod
-    def read(self, spark: SparkSession, start: Offsets, end: Offsets) -> DataFrame:
-        """The records from `start` to before `end`, as a DataFrame of `RECORD_DDL`."""
+    def read(self, start: Offsets, end: Offsets) -> DataFrame:
+        """The records from `start` to before `end`, as a DataFrame with the columns of `records.RECORD_DDL`."""
+
+    # What follows has an answer that suits most sources.
+
+    counts_records: ClassVar[bool] = False
+    """Whether each offset of a range is one record, so that as many must be read as the range is long."""
+
+    def identities(self) -> dict[str, int]:
+        """A number per topic that changes when the topic is deleted and created again."""
+        return {}
 
     def waiting(self, start: Offsets, end: Offsets) -> int:
         """About how many records lie between; where offsets do not count records, an estimate."""
-        return sum(end[p] - start.get(p, 0) for p in end)
+        return sum(end[p] - start[p] for p in end)
+
+    def most(self, max_batch_size: int) -> int:
+        """How many offsets an epoch of at most `max_batch_size` records may take."""
+        return max_batch_size
 
     def close(self) -> None:
         """Release what the source holds. Called once, from the sink's own thread."""

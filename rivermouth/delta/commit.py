@@ -1,0 +1,139 @@
+"""Commits to a Delta table so that an epoch lands exactly once, or says that it did not.
+
+An exception from a commit is only a question: the response may be lost, or the commit may have landed
+and something after it failed. So after every attempt the log is read on, and the log answers.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltalake import CommitProperties, PostCommitHookProperties, Transaction
+from deltalake.transaction import AddAction
+
+from rivermouth import __version__
+from rivermouth.delta.files import FileSpec
+from rivermouth.delta.table import Table
+from rivermouth.errors import DeltaCommitFailed, RivermouthError
+
+FIRST_DELAY = 0.1
+
+# Log checkpoints are written apart from the commit (`Table.checkpoint`), so that a failing one cannot
+# make a commit look failed.
+_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one transaction does: files, `txn` actions and a note for people and for repair."""
+
+    txns: Mapping[str, int]
+    note: Mapping[str, Any]
+    files: Sequence[FileSpec] = ()
+    overwrite: bool = False
+    nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+
+@dataclass(frozen=True)
+class Landed:
+    """A commit that is in the log."""
+
+    version: int
+    retries: int
+
+
+def delays(retries: int) -> list[float]:
+    """How long to wait before each retry: 100 ms, doubling."""
+    return [FIRST_DELAY * 2**attempt for attempt in range(retries)]
+
+
+def commit(
+    table: Table,
+    change: Change,
+    *,
+    retries: int,
+    guard: Callable[[], None],
+    on_retry: Callable[[int, str], None] = lambda attempt, reason: None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Landed:
+    """Commit `change` on the table's present state, once, however often it takes.
+
+    `guard` runs before each attempt and raises when the table no longer permits the change: another
+    owner has claimed the sink, say. The files of `change` are written already and stay as they are.
+    """
+    failure: Exception | None = None
+    for attempt, delay in enumerate([0.0, *delays(retries)]):
+        if attempt:
+            on_retry(attempt, str(failure))
+            sleep(delay)
+        try:
+            landed = _landed(table, change) if attempt else None
+            if landed is None:
+                guard()
+                _transact(table, change)
+                landed = _landed(table, change)
+            if landed is not None:
+                return Landed(landed, attempt)
+            failure = DeltaCommitFailed("the commit was answered but is not in the log")
+        except RivermouthError:
+            raise
+        except Exception as error:
+            failure = error
+    if (landed := _last_look(table, change)) is not None:
+        return Landed(landed, retries)
+    guard()
+    raise DeltaCommitFailed(
+        f"{table.spec.uri}: the commit failed {retries + 1} times; the last time: {failure}"
+    ) from failure
+
+
+def _last_look(table: Table, change: Change) -> int | None:
+    try:
+        return _landed(table, change)
+    except RivermouthError:
+        raise
+    except Exception:  # the table cannot be read either: the failure of the commit is the one to report
+        return None
+
+
+def _landed(table: Table, change: Change) -> int | None:
+    """Read the log on; the version of our commit if it is there."""
+    before = table.version
+    commits = table.refresh()
+    for made in commits:
+        if made.note.get("nonce") == change.nonce:
+            return made.version
+    # The commits themselves are gone (log clean-up while we slept): only the txns are left to tell.
+    if not commits and table.version > before and _shows(table, change):
+        return table.version
+    return None
+
+
+def _shows(table: Table, change: Change) -> bool:
+    return all(table.txns.get(app_id) == version for app_id, version in change.txns.items())
+
+
+def _transact(table: Table, change: Change) -> None:
+    now = int(time.time() * 1000)
+    note = {"rivermouth": __version__, "nonce": change.nonce, **change.note}
+    table.delta.create_write_transaction(
+        [
+            AddAction(file.path, file.size, file.partition_values, now, True, file.stats)
+            for file in change.files
+        ],
+        mode="overwrite" if change.overwrite else "append",
+        schema=table.delta.schema(),
+        partition_by=list(table.spec.partition_columns),
+        commit_properties=CommitProperties(
+            custom_metadata={"userMetadata": json.dumps(note, separators=(",", ":"))},
+            # delta-rs would rebase an overwrite over rows it never saw; we retry on fresh state instead.
+            max_commit_retries=0,
+            app_transactions=[Transaction(app, version, now) for app, version in change.txns.items()],
+        ),
+        post_commithook_properties=_NO_HOOKS,
+    )

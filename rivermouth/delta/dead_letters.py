@@ -1,0 +1,114 @@
+"""The dead-letter table: bad records kept whole, committed after the epoch they belong to.
+
+The main commit lists the files; this one refers to them. A process that dies in between leaves the list
+in the main table's log, and the next start finishes the work from there.
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from rivermouth.delta.commit import Change, commit
+from rivermouth.delta.files import FileSpec
+from rivermouth.delta.progress import AppIds, Progress
+from rivermouth.delta.table import Table, TableSpec, open_table
+from rivermouth.errors import ProgressLost
+from rivermouth.formats.base import Rejects
+from rivermouth.records import RECORD_SCHEMA
+
+PARTITION_COLUMNS = ("day",)
+SCHEMA = pa.schema(
+    [
+        *RECORD_SCHEMA,
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("message", pa.string(), nullable=False),
+        pa.field("pipeline", pa.string(), nullable=False),
+        pa.field("sink", pa.string(), nullable=False),
+        pa.field("epoch", pa.int64(), nullable=False),
+        pa.field("day", pa.date32(), nullable=False),
+    ]
+)
+
+_COMMIT_RETRIES = 10
+
+
+def rows(
+    records: pa.RecordBatch, rejects: Rejects, pipeline: str, sink: str, epoch: int, day: datetime.date
+) -> pa.RecordBatch:
+    """The dead letters of a batch: the rejected records whole, with the reason and whose they were."""
+    whole = records.take(pa.array(rejects.rows, pa.int32()))
+    count = len(rejects)
+    return pa.RecordBatch.from_arrays(
+        [
+            *whole.columns,
+            pa.array(rejects.reasons, pa.string()),
+            pa.array(rejects.messages, pa.string()),
+            pa.repeat(pa.scalar(pipeline), count),
+            pa.repeat(pa.scalar(sink), count),
+            pa.repeat(pa.scalar(epoch, pa.int64()), count),
+            pa.repeat(pa.scalar(day, pa.date32()), count),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def spec(uri: str) -> TableSpec:
+    """The dead-letter table as we create it and expect it."""
+    return TableSpec(uri, SCHEMA, PARTITION_COLUMNS)
+
+
+def to_note(files: list[FileSpec]) -> list[dict[str, Any]]:
+    """The list of files that the main commit carries."""
+    return [
+        {"path": f.path, "size": f.size, "rows": f.rows, "partition": f.partition_values, "stats": f.stats}
+        for f in files
+    ]
+
+
+def from_note(entries: list[dict[str, Any]]) -> list[FileSpec]:
+    """The files a main commit listed."""
+    return [FileSpec(e["path"], e["size"], e["rows"], e["partition"], e["stats"]) for e in entries]
+
+
+def land(uri: str, ids: AppIds, epoch: int, files: list[FileSpec], instance: str) -> None:
+    """Commit an epoch's dead letters, unless they are in already."""
+    table = open_table(spec(uri), create=True)
+    if table.txns.get(ids.dead_letters, 0) >= epoch:
+        return
+
+    def guard() -> None:
+        if table.txns.get(ids.dead_letters, 0) >= epoch:
+            raise _AlreadyIn
+
+    note = {"kind": "dead_letters", "pipeline": ids.pipeline, "sink": ids.sink, "epoch": epoch}
+    change = Change({ids.dead_letters: epoch}, {**note, "instance": instance}, files)
+    before = table.version
+    try:
+        commit(table, change, retries=_COMMIT_RETRIES, guard=guard)
+    except _AlreadyIn:  # another instance of this pipeline finished it
+        return
+    if table.checkpoint_due(before):
+        table.checkpoint()
+
+
+def finish(main: Table, ids: AppIds, progress: Progress, instance: str) -> int:
+    """Commit the dead letters of the last epoch, if a crash may have kept them out; their number."""
+    if progress.rejects == progress.rejects_landed:
+        return 0
+    for made in main.log.backwards():
+        if made.txns.get(ids.rejects) == progress.rejects:
+            files = from_note(made.note["rejects"])
+            land(made.note["dead_letter_uri"], ids, progress.rejects, files, instance)
+            return sum(file.rows for file in files)
+    raise ProgressLost(
+        f"the dead letters of epoch {progress.rejects} may not have been committed, "
+        f"and the commit that lists them is gone from the log of {main.spec.uri}",
+        hint="restore the table's log from a backup, or fill a new table under another pipeline name",
+    )
+
+
+class _AlreadyIn(Exception):
+    """The dead letters are in the table: nothing is left to do."""

@@ -1,0 +1,147 @@
+"""Reads a table's Delta log itself: which `txn` actions hold, and what the latest commits said.
+
+delta-rs answers for one app id at a time and reads the log anew for each; a sink has one per partition.
+Here the newest checkpoint is read once, by its `txn` column alone, and each later commit once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs as pafs
+
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?(?:\.[0-9a-f-]{36})?\.(parquet|json)$")
+_COMMIT = re.compile(r"(\d{20})\.json$")
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit of the log: its number, its `txn` actions and what it says of itself."""
+
+    version: int
+    txns: dict[str, int]
+    info: dict[str, Any]
+    changes_table: bool  # it has a metaData or protocol action
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """The JSON that rivermouth left in `userMetadata`; empty for other writers' commits."""
+        return parse_note(self.info.get("userMetadata"))
+
+
+def parse_note(text: Any) -> dict[str, Any]:
+    """Read a `userMetadata` text of ours; anything else gives an empty dict."""
+    try:
+        note = json.loads(text)
+    except (TypeError, ValueError):
+        return {}
+    return note if isinstance(note, dict) and "rivermouth" in note else {}
+
+
+def parse_commit(version: int, text: bytes) -> Commit:
+    """Read the actions of one commit file."""
+    txns: dict[str, int] = {}
+    info: dict[str, Any] = {}
+    changes = False
+    for line in text.splitlines():
+        # Adds and removes are the bulk of a log and say nothing about progress.
+        if not line or line.startswith((b'{"add"', b'{"remove"', b'{"cdc"')):
+            continue
+        action = json.loads(line)
+        if "txn" in action:
+            txns[action["txn"]["appId"]] = action["txn"]["version"]
+        elif "commitInfo" in action:
+            info = action["commitInfo"]
+        elif "metaData" in action or "protocol" in action:
+            changes = True
+    return Commit(version, txns, info, changes)
+
+
+@dataclass
+class LogView:
+    """The log of one table as far as it has been read."""
+
+    filesystem: pafs.FileSystem
+    folder: str  # .../_delta_log
+    version: int = -1
+    txns: dict[str, int] = field(default_factory=dict)
+
+    def advance(self, version: int) -> list[Commit]:
+        """Read on up to `version`, and give the commits that are new; none of them is skipped."""
+        if self.version < 0:
+            self._load(version)
+            return []
+        try:
+            commits = [self.commit(v) for v in range(self.version + 1, version + 1)]
+        except FileNotFoundError:  # paused for so long that the log was cleaned up meanwhile
+            self._load(version)
+            return []
+        for commit in commits:
+            self.txns.update(commit.txns)
+        self.version = max(self.version, version)
+        return commits
+
+    def commit(self, version: int) -> Commit:
+        """One commit, from its own file."""
+        with self.filesystem.open_input_stream(f"{self.folder}/{version:020d}.json") as stream:
+            return parse_commit(version, stream.read())
+
+    def backwards(self) -> Iterator[Commit]:
+        """The commits from the latest to the oldest that is still there."""
+        for version in range(self.version, -1, -1):
+            try:
+                yield self.commit(version)
+            except FileNotFoundError:
+                return
+
+    def _load(self, version: int) -> None:
+        names = [
+            info.base_name
+            for info in self.filesystem.get_file_info(pafs.FileSelector(self.folder))
+            if info.type == pafs.FileType.File
+        ]
+        base, parts = newest_checkpoint(names, version)
+        self.txns = {}
+        for part in parts:
+            self.txns.update(self._checkpoint_txns(part))
+        self.version = base
+        for later in range(base + 1, version + 1):
+            self.txns.update(self.commit(later).txns)
+        self.version = version
+
+    def _checkpoint_txns(self, name: str) -> dict[str, int]:
+        path = f"{self.folder}/{name}"
+        if name.endswith(".json"):
+            with self.filesystem.open_input_stream(path) as stream:
+                return parse_commit(0, stream.read()).txns
+        with self.filesystem.open_input_file(path) as file:
+            parquet = pq.ParquetFile(file)
+            if "txn" not in parquet.schema_arrow.names:
+                return {}
+            column: pa.ChunkedArray = parquet.read(columns=["txn"]).column("txn")
+        return {row["appId"]: row["version"] for row in column.drop_null().to_pylist() if row["appId"]}
+
+
+def newest_checkpoint(names: list[str], version: int) -> tuple[int, list[str]]:
+    """The newest complete checkpoint at or before `version` and its files; (-1, []) if there is none."""
+    found: dict[int, dict[tuple[int, int] | None, str]] = {}
+    for name in names:
+        match = _CHECKPOINT.match(name)
+        if match and int(match[1]) <= version:
+            part = (int(match[2]), int(match[3])) if match[2] else None
+            found.setdefault(int(match[1]), {})[part] = name
+    for number in sorted(found, reverse=True):
+        files = found[number]
+        if None in files:
+            return number, [files[None]]
+        for total in {part[1] for part in files if part}:
+            parts = [files[(i, total)] for i in range(1, total + 1) if (i, total) in files]
+            if len(parts) == total:
+                return number, parts
+    return -1, []

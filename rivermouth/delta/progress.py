@@ -1,0 +1,152 @@
+"""What a table's log says about a sink's progress, and what follows from it. No I/O in here.
+
+A sink's progress is a handful of Delta `txn` actions, each an app id with a whole number:
+
+    rivermouth/<pipeline>/<sink>/generation               the present owner
+    rivermouth/<pipeline>/<sink>/epoch                    the last committed epoch
+    rivermouth/<pipeline>/<sink>/rejects                  the last epoch that had dead letters
+    rivermouth/<pipeline>/<sink>/rejects_landed           the last epoch whose dead letters are known to be in
+    rivermouth/<pipeline>/<sink>/offset/<topic>/<number>  the next offset to read
+    rivermouth/<pipeline>/<sink>/topic/<topic>            a hash that tells a topic from its successor
+
+and, in the dead-letter table, `.../dead_letters`, the last epoch whose dead letters it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote, unquote
+
+from rivermouth.errors import Fenced, ProgressLost
+from rivermouth.records import Offsets, Partition
+
+
+@dataclass(frozen=True)
+class AppIds:
+    """The app ids of one sink."""
+
+    pipeline: str
+    sink: str
+
+    @property
+    def prefix(self) -> str:
+        return f"rivermouth/{self.pipeline}/{self.sink}/"
+
+    @property
+    def generation(self) -> str:
+        return self.prefix + "generation"
+
+    @property
+    def epoch(self) -> str:
+        return self.prefix + "epoch"
+
+    @property
+    def rejects(self) -> str:
+        return self.prefix + "rejects"
+
+    @property
+    def rejects_landed(self) -> str:
+        return self.prefix + "rejects_landed"
+
+    @property
+    def dead_letters(self) -> str:
+        return self.prefix + "dead_letters"
+
+    def offset(self, partition: Partition) -> str:
+        return f"{self.prefix}offset/{quote(partition.topic, safe='')}/{partition.number}"
+
+    def topic(self, topic: str) -> str:
+        return f"{self.prefix}topic/{quote(topic, safe='')}"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a sink has come, as its table remembers it."""
+
+    generation: int = 0
+    epoch: int = 0
+    rejects: int = 0
+    rejects_landed: int = 0
+    offsets: Offsets = field(default_factory=dict)
+    topics: dict[str, int] = field(default_factory=dict)
+
+
+def parse(txns: Mapping[str, int], ids: AppIds) -> Progress:
+    """Read a sink's progress out of a table's `txn` actions."""
+    offsets: Offsets = {}
+    topics: dict[str, int] = {}
+    for app_id, version in txns.items():
+        if not app_id.startswith(ids.prefix):
+            continue
+        kind, _, rest = app_id[len(ids.prefix) :].partition("/")
+        if kind == "offset":
+            topic, _, number = rest.rpartition("/")
+            offsets[Partition(unquote(topic), int(number))] = version
+        elif kind == "topic":
+            topics[unquote(rest)] = version
+    return Progress(
+        generation=txns.get(ids.generation, 0),
+        epoch=txns.get(ids.epoch, 0),
+        rejects=txns.get(ids.rejects, 0),
+        rejects_landed=txns.get(ids.rejects_landed, 0),
+        offsets=offsets,
+        topics=topics,
+    )
+
+
+def claim(progress: Progress, ids: AppIds, begin: Offsets, topics: Mapping[str, int]) -> dict[str, int]:
+    """The txns of a claim: the next generation, and every partition's offset pinned for good.
+
+    A claim comes after the dead letters of the last owner were finished, and says so.
+    """
+    txns = {ids.generation: progress.generation + 1, ids.rejects_landed: progress.rejects}
+    txns.update(pin(progress, ids, begin, topics))
+    return txns
+
+
+def pin(progress: Progress, ids: AppIds, begin: Offsets, topics: Mapping[str, int]) -> dict[str, int]:
+    """The txns that fix where new partitions begin and which topics these are."""
+    for topic, identity in topics.items():
+        known = progress.topics.get(topic, identity)
+        if known != identity:
+            raise ProgressLost(
+                f"topic {topic!r} is not the one this table was filled from: it was deleted and created "
+                "again, or the cluster is another one, so the table's offsets mean nothing in it",
+                hint="give the pipeline a new name to read the new topic from its start",
+            )
+    moved = {p: o for p, o in begin.items() if progress.offsets.get(p) != o}
+    back = [f"{p} from {progress.offsets[p]} to {o}" for p, o in moved.items() if p in progress.offsets]
+    if back:
+        raise ProgressLost(f"a claim may not move an offset the table already has: {', '.join(back)}")
+    txns = {ids.offset(p): o for p, o in moved.items()}
+    txns.update({ids.topic(t): i for t, i in topics.items() if t not in progress.topics})
+    return txns
+
+
+def advance(progress: Progress, ids: AppIds, end: Offsets, *, rejects: bool) -> dict[str, int]:
+    """The txns of an epoch: the next epoch number, the own generation again, the offsets that moved.
+
+    An epoch begins after the dead letters of the one before have landed, and says so.
+    """
+    for partition, offset in end.items():
+        if offset < progress.offsets.get(partition, 0):
+            raise ProgressLost(
+                f"an epoch may not move {partition} back from {progress.offsets[partition]} to {offset}"
+            )
+    txns = {ids.epoch: progress.epoch + 1, ids.generation: progress.generation}
+    if rejects:
+        txns[ids.rejects] = progress.epoch + 1
+    if progress.rejects_landed != progress.rejects:
+        txns[ids.rejects_landed] = progress.rejects
+    txns.update({ids.offset(p): o for p, o in end.items() if progress.offsets.get(p) != o})
+    return txns
+
+
+def ensure_owner(seen: Progress, mine: int, sink: str, owner: str | None) -> None:
+    """Stop a sink whose table has been claimed by another instance."""
+    if seen.generation != mine:
+        raise Fenced(
+            f"sink {sink!r} was taken over by {owner or 'another instance'} "
+            f"(generation {seen.generation}, mine was {mine})"
+        )

@@ -1,0 +1,135 @@
+"""One Delta table as a sink holds it: opened or created, compared, read on, checkpointed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from rivermouth.delta import features, schema
+from rivermouth.delta.log import Commit, LogView
+from rivermouth.delta.storage import open_filesystem
+from rivermouth.errors import DeltaWriterFailed, NotATable
+
+DEFAULT_CHECKPOINT_INTERVAL = 100
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """What a sink wants its table to be."""
+
+    uri: str
+    schema: pa.Schema
+    partition_columns: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    overwrite: bool = False
+
+
+class Table:
+    """An open table, its log read up to `version`."""
+
+    def __init__(self, spec: TableSpec, delta: DeltaTable) -> None:
+        self.spec = spec
+        self.delta = delta
+        filesystem, root = open_filesystem(spec.uri)
+        self.log = LogView(filesystem, f"{root}/_delta_log")
+        self._id = delta.metadata().id
+        self.verify()
+        self.log.advance(delta.version())
+
+    @property
+    def version(self) -> int:
+        return self.log.version
+
+    @property
+    def txns(self) -> dict[str, int]:
+        return self.log.txns
+
+    def refresh(self) -> list[Commit]:
+        """Take in what was committed since, and give those commits; the table is compared again if it changed."""
+        self.delta.update_incremental()
+        commits = self.log.advance(self.delta.version())
+        if any(commit.changes_table for commit in commits):
+            self.verify()
+        return commits
+
+    def verify(self) -> None:
+        """Raise unless the table can take the sink's events as it is now."""
+        metadata, protocol = self.delta.metadata(), self.delta.protocol()
+        if metadata.id != self._id:
+            raise DeltaWriterFailed(
+                f"the table {self.spec.uri} was dropped and created again while it was in use",
+                hint="start again to fill the new table from the beginning",
+            )
+        features.ensure_writable(
+            protocol.min_writer_version,
+            protocol.writer_features,
+            metadata.configuration,
+            self.delta.schema().to_json(),
+            overwrite=self.spec.overwrite,
+        )
+        schema.ensure_same(
+            self.spec.uri,
+            self.delta.schema(),
+            metadata.partition_columns,
+            self.spec.schema,
+            self.spec.partition_columns,
+        )
+
+    def checkpoint_due(self, previous: int) -> bool:
+        """Whether the log has passed a multiple of the table's checkpoint interval since `previous`."""
+        text = self.delta.metadata().configuration.get("delta.checkpointInterval", "")
+        interval = int(text) if text.isdigit() and int(text) > 0 else DEFAULT_CHECKPOINT_INTERVAL
+        return self.version // interval > previous // interval
+
+    def checkpoint(self) -> None:
+        """Write a log checkpoint and remove the log files that have expired, as the table's properties say."""
+        self.delta.create_checkpoint()
+        if self.delta.metadata().configuration.get("delta.enableExpiredLogCleanup", "true").lower() == "true":
+            self.delta.cleanup_metadata()
+
+
+def open_table(spec: TableSpec, *, create: bool) -> Table:
+    """Open the table a sink writes to, or create it with the sink's schema."""
+    delta = _try_open(spec.uri)
+    if delta is None and not create:
+        raise NotATable(f"there is no Delta table at {spec.uri}, and auto_create_table is false")
+    if delta is None:
+        delta = _create(spec)
+    return Table(spec, delta)
+
+
+def find_table(spec: TableSpec) -> Table | None:
+    """Open a table if there is one."""
+    delta = _try_open(spec.uri)
+    return Table(spec, delta) if delta is not None else None
+
+
+def _try_open(uri: str) -> DeltaTable | None:
+    try:
+        return DeltaTable(uri)
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError) as error:
+        raise DeltaWriterFailed(f"the table {uri} cannot be opened: {error}") from error
+
+
+def _create(spec: TableSpec) -> DeltaTable:
+    try:
+        return DeltaTable.create(
+            spec.uri,
+            schema=schema.to_delta(spec.schema),
+            partition_by=list(spec.partition_columns),
+            configuration=dict(spec.properties),
+            mode="error",
+        )
+    except (DeltaError, OSError, ValueError) as error:
+        delta = _try_open(spec.uri)  # somebody else may have created it at the same moment
+        if delta is not None:
+            return delta
+        raise DeltaWriterFailed(f"the table {spec.uri} cannot be created: {error}") from error
+
+

@@ -1,0 +1,57 @@
+"""One epoch's Spark job: read a range, decode it, write it; then check that nothing vanished."""
+
+from __future__ import annotations
+
+import re
+
+from rivermouth.errors import AccountingMismatch, BadRecord, EngineFailed, EngineLost
+from rivermouth.pipeline.task import RESULT_DDL, Result, Task, gather
+from rivermouth.records import Offsets
+from rivermouth.sources.base import Source
+
+_NOISE = re.compile(r"^(\s+at |\s*File |Traceback|Driver stacktrace|\s*\.\.\. \d+ more|\s*\^+|\s*$)")
+_CAUSE = re.compile(r"^(?:Caused by: )?(?:[a-z][\w$]*\.)+[\w$]*(?:Error|Exception)(?:: |$)")
+
+
+def execute(source: Source, start: Offsets, end: Offsets, task: Task, *, fail_on_bad_record: bool) -> Result:
+    """Run the job of an epoch; its files are written, and nothing refers to them yet."""
+    from py4j.protocol import Py4JError, Py4JNetworkError
+    from pyspark.errors import PySparkException
+
+    try:
+        frame = source.read(start, end).mapInArrow(task.run, RESULT_DDL)
+        result = gather([(row.kind, row.body) for row in frame.collect()])
+    except (Py4JNetworkError, ConnectionError) as error:
+        raise EngineLost("the Spark process ended while it worked on an epoch") from error
+    except (PySparkException, Py4JError) as error:
+        raise EngineFailed(f"epoch {task.epoch}: {root_cause(str(error))}") from error
+    if result.rejected and fail_on_bad_record:
+        count = sum(result.rejected.values())
+        raise BadRecord(f"epoch {task.epoch} has {count} bad record{'s' * (count > 1)}, one is {result.sample}")
+    check(result, task, source.waiting(start, end) if source.counts_records else None)
+    return result
+
+
+def check(result: Result, task: Task, expected: int | None) -> None:
+    """read = written + rejected, or the epoch is not committed."""
+    rejected = sum(result.rejected.values())
+    if result.read != result.written + rejected:
+        raise AccountingMismatch(
+            f"epoch {task.epoch} read {result.read} records, wrote {result.written} and rejected {rejected}"
+        )
+    kept = sum(file.rows for file in result.dead_letters)
+    if task.dead_letters and kept != rejected:
+        raise AccountingMismatch(f"epoch {task.epoch} rejected {rejected} records and kept {kept}")
+    if expected is not None and result.read != expected:
+        raise AccountingMismatch(f"epoch {task.epoch} read {result.read} records of a range of {expected}")
+
+
+def root_cause(text: str) -> str:
+    """The line of a Spark error that says what went wrong, without its stack traces."""
+    lines = [line.strip() for line in text.splitlines() if not _NOISE.match(line)]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    if causes:
+        lines = [causes[-1].removeprefix("Caused by: ")]
+    python = [line for line in lines if re.match(r"^[A-Za-z_.]*(Error|Exception)\b: ", line)]
+    chosen = (python or lines or ["the Spark job failed"])[-1 if python else 0]
+    return _CAUSE.sub("", chosen) or chosen

@@ -1,0 +1,135 @@
+"""The loop of one sink, in a thread of its own: wait until an epoch is due, run it, again.
+
+An error that may pass starts the sink anew after a pause; any other ends this sink and no other.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rivermouth.errors import EngineFailed, RivermouthError
+from rivermouth.observe.events import LagMeasured, SinkFailed, SinkRetrying, SinkStopped
+from rivermouth.observe.observer import Observer
+from rivermouth.pipeline import plan
+from rivermouth.pipeline.plan import Limits
+from rivermouth.pipeline.sink import Sink
+from rivermouth.records import Offsets
+
+POLL_SECONDS = 0.2
+IDLE_POLL_SECONDS = 1.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+ONCE_ATTEMPTS = 5  # a run that should end does not retry for ever
+
+
+@dataclass
+class Loop:
+    """Runs one sink until it is told to stop, has drained what was there, or fails for good."""
+
+    name: str
+    make_sink: Callable[[], Sink]
+    observer: Observer
+    stop: threading.Event
+    once: bool
+    failure: RivermouthError | None = None
+
+    def run(self) -> None:
+        """The body of the sink's thread; never raises."""
+        failures = 0
+        while not self.stop.is_set() and self.failure is None:
+            done = _Progressing()
+            try:
+                self._own(done)
+                break
+            except Exception as raised:
+                error = raised if isinstance(raised, RivermouthError) else _unexpected(raised)
+                failures = 1 if done.epochs else failures + 1
+                if not error.retryable or (self.once and failures >= ONCE_ATTEMPTS):
+                    self.failure = error
+                    self.observer.emit(SinkFailed(self.name, error.code, _told(error)))
+                    break
+                pause = min(FIRST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE)
+                self.observer.emit(SinkRetrying(self.name, error.code, _told(error), pause))
+                self.stop.wait(pause)
+        self.observer.emit(SinkStopped(self.name))
+
+    def _own(self, done: _Progressing) -> None:
+        sink = self.make_sink()
+        try:
+            sink.claim()
+            if self.once:
+                self._drain(sink, done)
+            else:
+                self._follow(sink, done)
+        finally:
+            sink.source.close()
+
+    def _drain(self, sink: Sink, done: _Progressing) -> None:
+        """Take the heads at the start as the end, and return when they are committed."""
+        target = plan.ends(sink.position, sink.source.bounds(sink.position))
+        while not self.stop.is_set():
+            lag = sink.source.waiting(sink.position, target)
+            self.observer.emit(LagMeasured(self.name, lag))
+            if all(sink.position[p] >= target[p] for p in target):
+                return
+            sink.run_epoch(self._end(sink, target))
+            done.epochs += 1
+
+    def _follow(self, sink: Sink, done: _Progressing) -> None:
+        limits = _limits(sink)
+        first_seen: float | None = None
+        quiet_polls = 0
+        while not self.stop.is_set():
+            bounds = sink.source.bounds(sink.position)
+            new = {p: bound.earliest for p, bound in bounds.items() if p not in sink.position}
+            if new:
+                sink.adopt(new)
+            heads = plan.ends(sink.position, bounds)
+            waiting = sink.source.waiting(sink.position, heads)
+            self.observer.emit(LagMeasured(self.name, waiting))
+            now = time.monotonic()
+            if waiting and first_seen is None:
+                first_seen = now
+            if plan.due(waiting, now - (first_seen or now), limits):
+                end = self._end(sink, heads)
+                sink.run_epoch(end)
+                done.epochs += 1
+                quiet_polls = 0
+                if end == heads:
+                    first_seen = None
+                continue
+            quiet_polls = 0 if waiting else quiet_polls + 1
+            pause = IDLE_POLL_SECONDS if quiet_polls > 25 else POLL_SECONDS
+            self.stop.wait(min(pause, max(limits.flush_seconds, 0.02)))
+
+    def _end(self, sink: Sink, heads: Offsets) -> Offsets:
+        end = plan.share(sink.position, heads, _limits(sink).most)
+        return {p: o for p, o in end.items() if o > sink.position[p]}
+
+
+@dataclass
+class _Progressing:
+    """How many epochs an ownership has committed: one is enough to call the trouble before it over."""
+
+    epochs: int = 0
+
+
+def _limits(sink: Sink) -> Limits:
+    s = sink.settings
+    most = None if sink.overwrite else sink.source.most(s.max_batch_size)
+    return Limits(s.batch_size, s.flush_interval.total_seconds(), most)
+
+
+def _told(error: RivermouthError) -> str:
+    return error.message + (f" ({error.remedy})" if error.remedy else "")
+
+
+def _unexpected(error: Exception) -> RivermouthError:
+    """Whatever we did not foresee may pass; it is retried, and told with its type."""
+    text: Any = str(error).strip().splitlines() or [""]
+    wrapped = EngineFailed(f"{type(error).__name__}: {text[0]}")
+    wrapped.__cause__ = error
+    return wrapped

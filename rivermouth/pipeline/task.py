@@ -1,0 +1,143 @@
+"""What one Spark task of an epoch does, inside a Python worker: decode, write, tell.
+
+Records come in as Arrow batches and leave as Parquet files; the driver gets one small row per file.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from rivermouth.delta import dead_letters
+from rivermouth.delta.files import FileSpec, TableWriter
+from rivermouth.delta.storage import open_filesystem
+from rivermouth.formats.base import Format, Rejects
+from rivermouth.records import RECORD_SCHEMA
+
+RESULT_DDL = "kind string, body string"
+_RESULT_SCHEMA = pa.schema([("kind", pa.string()), ("body", pa.string())])
+_EXCERPT = 200
+
+
+@dataclass(frozen=True)
+class FilePlan:
+    """Where a sink's files go and what they look like."""
+
+    uri: str
+    schema: pa.Schema
+    partition_columns: tuple[str, ...]
+    compression: str
+    target_file_size: int
+
+    def writer(self) -> TableWriter:
+        filesystem, root = open_filesystem(self.uri)
+        return TableWriter(
+            filesystem, root, self.schema, self.partition_columns, self.compression, self.target_file_size
+        )
+
+
+@dataclass(frozen=True)
+class Task:
+    """One epoch's work, as it travels to the workers."""
+
+    format: Format
+    events: FilePlan
+    dead_letters: FilePlan | None  # None: bad records are not kept
+    pipeline: str
+    sink: str
+    epoch: int
+    day: datetime.date
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take a partition's records to files; the one function that Spark calls."""
+        # A worker that died on some input left its first attempt: go record by record, nothing crashes that.
+        careful = _attempt() > 0
+        events = self.events.writer()
+        rejected = self.dead_letters.writer() if self.dead_letters else None
+        read, reasons, sample = 0, Counter[str](), None
+        try:
+            for batch in batches:
+                read += batch.num_rows
+                if batch.num_rows == 0:
+                    continue
+                records = batch.cast(RECORD_SCHEMA)
+                decoded = self.format.decode(records, careful=careful)
+                if decoded.events.num_rows:
+                    events.write(decoded.events)
+                if len(decoded.rejects):
+                    reasons.update(decoded.rejects.reasons)
+                    sample = sample or _sample(records, decoded.rejects)
+                    if rejected:
+                        rejected.write(self._dead_letters(records, decoded.rejects))
+            written, kept = events.close(), rejected.close() if rejected else []
+        except BaseException:
+            events.abort()
+            if rejected:
+                rejected.abort()
+            raise
+        rows = [("event file", _file_body(f)) for f in written]
+        rows += [("dead-letter file", _file_body(f)) for f in kept]
+        rows.append(("counts", json.dumps({"read": read, "rejected": reasons, "sample": sample})))
+        yield pa.RecordBatch.from_pylist([{"kind": k, "body": b} for k, b in rows], schema=_RESULT_SCHEMA)
+
+    def _dead_letters(self, records: pa.RecordBatch, rejects: Rejects) -> pa.RecordBatch:
+        return dead_letters.rows(records, rejects, self.pipeline, self.sink, self.epoch, self.day)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What all tasks of an epoch did together."""
+
+    read: int
+    events: list[FileSpec]
+    dead_letters: list[FileSpec]
+    rejected: dict[str, int]  # by reason
+    sample: str | None  # one bad record, described
+
+    @property
+    def written(self) -> int:
+        return sum(file.rows for file in self.events)
+
+
+def gather(rows: list[tuple[str, str]]) -> Result:
+    """Put together the rows that the tasks of an epoch gave."""
+    read, rejected, sample = 0, Counter[str](), None
+    files: dict[str, list[FileSpec]] = {"event file": [], "dead-letter file": []}
+    for kind, text in rows:
+        body = json.loads(text)
+        if kind == "counts":
+            read += body["read"]
+            rejected.update(body["rejected"])
+            sample = sample or body["sample"]
+        else:
+            files[kind].append(FileSpec(**body))
+    return Result(read, files["event file"], files["dead-letter file"], dict(rejected), sample)
+
+
+def _file_body(file: FileSpec) -> str:
+    return json.dumps(vars(file))
+
+
+def _sample(records: pa.RecordBatch, rejects: Rejects) -> str:
+    """Describe the first bad record of a batch, for `on_bad_record: fail`."""
+    row: dict[str, Any] = records.slice(rejects.rows[0], 1).to_pylist()[0]
+    value = row["value"]
+    shown = "null" if value is None else repr(value[:_EXCERPT]) + ("..." if len(value) > _EXCERPT else "")
+    place = f"{row['topic']}/{row['partition']} offset {row['offset']}"
+    file = next((h["value"].decode() for h in row["headers"] or () if h["key"] == "file" and h["value"]), None)
+    if file:
+        place += f" ({file})"
+    return f"{place}: {rejects.reasons[0]}: {rejects.messages[0]}; value {shown}"
+
+
+def _attempt() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.attemptNumber() if context else 0
