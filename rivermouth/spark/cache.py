@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +12,8 @@ import platformdirs
 
 from rivermouth.errors import SetupError
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # Windows has no flock; the atomic renames still keep the cache whole there
-    fcntl = None  # type: ignore[assignment]
 
 
 def directory() -> Path:
@@ -40,14 +39,15 @@ def locked(path: Path) -> Iterator[None]:
     """Hold a lock between processes for as long as the block runs; it dies with the process."""
     make(path.parent)
     with path.open("a") as handle:
-        if fcntl is not None:
+        # Windows has no flock; the atomic renames still keep the cache whole there.
+        if sys.platform != "win32":
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
 def try_lock(descriptor: int) -> bool:
     """Lock an open file if nobody else has it; the lock ends when the descriptor is closed."""
-    if fcntl is None:
+    if sys.platform == "win32":
         return False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

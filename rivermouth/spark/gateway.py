@@ -20,7 +20,13 @@ _START_TIMEOUT = 120.0
 _STOP_TIMEOUT = 15.0
 
 # Set by other tools for other Sparks; any of them would make ours start something else.
-_FOREIGN = ("SPARK_REMOTE", "SPARK_CONNECT_MODE", "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME")
+_FOREIGN = (
+    "SPARK_REMOTE",
+    "SPARK_CONNECT_MODE",
+    "PYSPARK_SUBMIT_ARGS",
+    "PYSPARK_DRIVER_PYTHON",
+    "SPARK_HOME",
+)
 
 
 class Jvm:

@@ -37,7 +37,7 @@ def ensure(
             # Asked again: another process may have fetched them while this one waited.
             wanted = missing(confs, definition)
             if wanted:
-                _fetch(home, wanted, definition, progress or (lambda message: None))
+                _fetch(home, wanted, definition, progress or (lambda _: None))
     return sorted({path.name: path for conf in confs for path in _listed(home / conf) or []}.values())
 
 
@@ -99,7 +99,9 @@ def _run_ivy(confs: Sequence[str], definition: Path, ivy: Path, staging: Path, p
         f"-Divy.default.ivy.user.dir={ivy}",
         *("-cp", str(Path(pyspark.__file__).parent / "jars" / "*")),
         "org.apache.ivy.Main",
-        *("-settings", str(settings.absolute()), "-ivy", str(definition.absolute()), "-cache", str(ivy / "cache")),
+        *("-settings", str(settings.absolute())),
+        *("-ivy", str(definition.absolute())),
+        *("-cache", str(ivy / "cache")),
         *("-confs", *confs),
         *("-retrieve", f"{staging}/[conf]/[artifact]-[revision](-[classifier]).[ext]"),
     ]

@@ -151,8 +151,8 @@ def _usable_home(found: _Found) -> Path:
     with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
         handle.write(script)
     mode = stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH
-    os.chmod(temporary, mode)
-    os.replace(temporary, target)
+    Path(temporary).chmod(mode)
+    Path(temporary).replace(target)
     return home
 
 

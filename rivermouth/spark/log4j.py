@@ -42,4 +42,7 @@ def configure(folder: Path, verbose: bool) -> list[str]:
     configuration = folder / "log4j2.properties"
     text = _COMMON.format(level="warn" if verbose else "error") + (_CONSOLE if verbose else _FILE)
     configuration.write_text(text, encoding="utf-8")
-    return [f"-Dlog4j2.configurationFile={configuration.as_uri()}", f"-Drivermouth.log={folder / 'spark.log'}"]
+    return [
+        f"-Dlog4j2.configurationFile={configuration.as_uri()}",
+        f"-Drivermouth.log={folder / 'spark.log'}",
+    ]

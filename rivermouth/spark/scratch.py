@@ -1,4 +1,4 @@
-"""A directory for the files of one running session, removed at its end or, after a crash, by the next start."""
+"""A directory for the files of one session, removed at its end or, after a crash, by the next start."""
 
 from __future__ import annotations
 

@@ -91,7 +91,9 @@ def _start(runtime: java.Java, values: Mapping[str, str], scratch: Scratch, verb
         jvm.end()
         SparkContext._gateway = None
         SparkContext._jvm = None
-        raise SetupError(f"Spark did not start: {_first_line(error)}; {gateway.tail(scratch.path)}") from error
+        raise SetupError(
+            f"Spark did not start: {_first_line(error)}; {gateway.tail(scratch.path)}"
+        ) from error
     finally:
         # pyspark takes Ctrl-C for itself; what to do about it is the pipeline's decision.
         if threading.current_thread() is threading.main_thread():

@@ -206,7 +206,9 @@ class Broker:
 
     def bounds(self, topic: str) -> dict[int, tuple[int, int]]:
         """The earliest offset and the head of every partition."""
-        consumer = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": "bounds", "log_level": 0})
+        consumer = Consumer(
+            {"bootstrap.servers": self.bootstrap_servers, "group.id": "bounds", "log_level": 0}
+        )
         try:
             partitions = self._partitions(self.admin(), topic)
             return {

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 def _read(broker: Broker, topic: str, count: int) -> list[tuple[bytes | None, bytes | None, object]]:
     consumer = Consumer(
-        {"bootstrap.servers": broker.bootstrap_servers, "group.id": "reader", "isolation.level": "read_committed"}
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "reader",
+            "isolation.level": "read_committed",
+        }
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
     try:
@@ -29,7 +33,12 @@ def _read(broker: Broker, topic: str, count: int) -> list[tuple[bytes | None, by
 def test_messages_arrive_with_key_headers_and_tombstones(kafka: Broker) -> None:
     topic = kafka.create_topic()
     offsets = kafka.produce(
-        topic, [Message(b"one", key=b"k", headers=[("h", b"\xff"), ("n", None)]), Message(None, key=b"gone"), b"two"]
+        topic,
+        [
+            Message(b"one", key=b"k", headers=[("h", b"\xff"), ("n", None)]),
+            Message(None, key=b"gone"),
+            b"two",
+        ],
     )
     assert offsets == [(0, 0), (0, 1), (0, 2)]
     assert _read(kafka, topic, 3) == [
