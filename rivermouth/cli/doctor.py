@@ -14,12 +14,13 @@ from typing import Literal
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from rivermouth.errors import SetupError
 from rivermouth.spark import cache, jars, java, machine
 
-_MARKS = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "missing": "[red]missing[/]"}
+_STYLES = {"ok": "green", "note": "yellow", "missing": "red"}
+_NEXT_LINE = "\n" + " " * 25
 _LEAST_MEMORY = 2 * 1024**3
 _LEAST_DISK = 1024**3
 
@@ -45,21 +46,20 @@ def examine() -> list[Finding]:
 def doctor() -> None:
     """Show what was found on this machine and what to do about what is missing."""
     findings = examine()
-    table = Table(box=None, pad_edge=False, show_header=False)
-    for _ in range(3):
-        table.add_column(overflow="fold")
+    console = Console(highlight=False)
     for finding in findings:
-        remedy = f"\n[bold]{finding.remedy}[/]" if finding.remedy else ""
-        table.add_row(finding.name, _MARKS[finding.state], finding.found + remedy)
-    Console(highlight=False).print(table)
+        # Built from Text, because a path may hold what rich takes for markup.
+        line = Text(f"{finding.name:<16}").append(f"{finding.state:<9}", _STYLES[finding.state])
+        line.append(_NEXT_LINE.join(finding.found.splitlines()))
+        if finding.remedy:
+            line.append(_NEXT_LINE).append(finding.remedy, "bold")
+        console.print(line, soft_wrap=True)
     if any(finding.state == "missing" for finding in findings):
         raise typer.Exit(1)
 
 
 def _python() -> Finding:
     found = f"{platform.python_version()} at {sys.executable}"
-    if sys.version_info < (3, 10):
-        return Finding("Python", "missing", found, "use Python 3.10 or newer")
     return Finding("Python", "ok", found)
 
 
@@ -68,7 +68,9 @@ def _java() -> Finding:
         chosen = java.find()
     except SetupError as error:
         return Finding("Java", "missing", error.message, error.remedy)
-    passed_over = "".join(f"\nnot used: {reason}" for reason in chosen.skipped if "there is no" not in reason)
+    passed_over = "".join(
+        f"\nnot used: {reason}" for reason in chosen.skipped if "there is none" not in reason
+    )
     return Finding("Java", "ok", f"{chosen.version} at {chosen.home}, from {chosen.origin}{passed_over}")
 
 
@@ -132,6 +134,6 @@ def _writable(name: str, path: Path, remedy: str) -> Finding:
         return Finding(name, "missing", f"{path} cannot be written: {error.strerror or error}", remedy)
     free = shutil.disk_usage(nearest).free
     found = f"{path}, {free / 1024**3:.1f} GiB free"
-    return (
-        Finding(name, "note", found, "that is little") if free < _LEAST_DISK else Finding(name, "ok", found)
-    )
+    if free < _LEAST_DISK:
+        return Finding(name, "note", found, "that is little")
+    return Finding(name, "ok", found)

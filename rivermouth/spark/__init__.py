@@ -1,1 +1,1 @@
-
+"""The engine room: Java, jars, the session and its workers."""

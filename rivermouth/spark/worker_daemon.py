@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import importlib.util
 import sys
 import zipimport
 
@@ -39,8 +38,7 @@ def main() -> None:
     """Prepare, then serve Spark's requests for workers until it closes our stdin."""
     _drop_archives()
     for name in _PRELOADED:
-        if name != "rivermouth.delta.files" or importlib.util.find_spec(name):
-            importlib.import_module(name)
+        importlib.import_module(name)
 
     import pyarrow
 

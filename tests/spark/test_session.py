@@ -84,7 +84,8 @@ def test_spark_merges_into_a_delta_table(spark: SparkSession, tmp_path: Path) ->
     spark.sql(f"CREATE TABLE {table} (id BIGINT, word STRING) USING delta")
     spark.sql(f"INSERT INTO {table} VALUES (1, 'one'), (2, 'two')")
     spark.sql(
-        f"MERGE INTO {table} t USING (SELECT 2L id, 'zwei' word UNION ALL SELECT 3L, 'drei') s ON t.id = s.id "
+        f"MERGE INTO {table} t USING (SELECT 2L id, 'zwei' word UNION ALL SELECT 3L, 'drei') s "
+        "ON t.id = s.id "
         "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
     )
     rows = spark.sql(f"SELECT id, word FROM {table} ORDER BY id").collect()
