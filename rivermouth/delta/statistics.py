@@ -1,0 +1,245 @@
+"""Statistics of a data file, as readers use them to skip it: a bound may be wide or absent, never wrong.
+
+Most come from the Parquet footer, where they cost nothing. Not those of floats: Parquet leaves NaN out of
+its bounds, and engines in which NaN is greater than every number (Spark, DuckDB, DataFusion) then skip
+rows they should find. So floats have no statistics in the footer, and theirs are taken while writing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+DEFAULT_INDEXED = 32
+_PREFIX = 32  # characters of a string that go into the log
+_LAST_CHARACTER = 0x10FFFF
+_EPOCH = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A column that holds values, by its names from the top; `column` is its number in the file."""
+
+    path: tuple[str, ...]
+    type: pa.DataType
+    column: int
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether its statistics are taken while writing, not from the footer."""
+        return bool(pa.types.is_floating(self.type) or pa.types.is_nested(self.type))
+
+
+class Plan:
+    """Which columns of a table have statistics.
+
+    `indexed` is what the table property `delta.dataSkippingNumIndexedCols` says, a number of columns from
+    the first (-1: all), or `delta.dataSkippingStatsColumns`, the names of columns.
+    """
+
+    def __init__(self, schema: pa.Schema, indexed: int | Sequence[str] = DEFAULT_INDEXED) -> None:
+        leaves = _leaves(schema, (), 0)
+        if isinstance(indexed, int):
+            self.leaves = leaves if indexed < 0 else leaves[:indexed]
+        else:
+            names = set(indexed)
+            self.leaves = [leaf for leaf in leaves if _prefixes(leaf.path) & names]
+        without = {".".join(leaf.path) for leaf in leaves if leaf.is_observed}
+        # In the names Parquet knows; contents of arrays and maps are not among them.
+        self.in_footer = sorted({".".join(leaf.path) for leaf in leaves} - without)
+        self.observed = [leaf for leaf in self.leaves if leaf.is_observed]
+
+
+def indexed_columns(properties: Mapping[str, str]) -> int | tuple[str, ...]:
+    """What the properties of a table say about statistics, for `Plan`."""
+    named = properties.get("delta.dataSkippingStatsColumns")
+    if named is not None:
+        return tuple(name.strip().replace("`", "") for name in named.split(",") if name.strip())
+    return int(properties.get("delta.dataSkippingNumIndexedCols", DEFAULT_INDEXED))
+
+
+@dataclass
+class _Bounds:
+    """What is known of a column so far; `known` turns false for good when a bound is missing."""
+
+    nulls: int | None = 0
+    low: Any = None
+    high: Any = None
+    known: bool = True
+
+    def widen(self, low: Any, high: Any) -> None:
+        self.low = low if self.low is None else min(self.low, low)
+        self.high = high if self.high is None else max(self.high, high)
+
+
+@dataclass
+class Observer:
+    """Takes the statistics of one file: `see` each row group, then `finish` with the footer."""
+
+    plan: Plan
+    _seen: dict[int, _Bounds] = field(default_factory=dict)
+
+    def see(self, rows: pa.Table) -> None:
+        """Look at a row group before it is written."""
+        for leaf in self.plan.observed:
+            bounds = self._seen.setdefault(leaf.column, _Bounds())
+            values = _values(rows, leaf.path)
+            bounds.nulls = (bounds.nulls or 0) + values.null_count
+            if not pa.types.is_floating(leaf.type) or values.null_count == len(values):
+                continue
+            # A sum costs a tenth of is_nan, and NaN in gives NaN out (so does inf - inf: no bounds then).
+            if math.isnan(pc.sum(values).as_py()):
+                bounds.known = False
+            else:
+                ends = pc.min_max(values).as_py()
+                bounds.widen(ends["min"], ends["max"])
+
+    def finish(self, footer: pq.FileMetaData) -> str:
+        """The statistics as the JSON of an `add` action."""
+        lows: dict[str, Any] = {}
+        highs: dict[str, Any] = {}
+        nulls: dict[str, Any] = {}
+        for leaf in self.plan.leaves:
+            bounds = self._seen[leaf.column] if leaf.is_observed else _from_footer(footer, leaf.column)
+            if bounds.nulls is not None:
+                _put(nulls, leaf.path, bounds.nulls)
+            if bounds.known and bounds.low is not None:
+                _put(lows, leaf.path, _low(bounds.low, leaf.type))
+                _put(highs, leaf.path, _high(bounds.high, leaf.type))
+        found = {"numRecords": footer.num_rows, "minValues": lows, "maxValues": highs, "nullCount": nulls}
+        return msgspec.json.encode(found).decode()
+
+
+def _leaves(fields: Sequence[pa.Field], path: tuple[str, ...], column: int) -> list[Leaf]:
+    leaves: list[Leaf] = []
+    for each in fields:
+        here = (*path, each.name)
+        if pa.types.is_struct(each.type):
+            leaves.extend(_leaves(list(each.type), here, column))
+        else:
+            leaves.append(Leaf(here, each.type, column))
+        column += _width(each.type)
+    return leaves
+
+
+def _width(kind: pa.DataType) -> int:
+    """How many columns a type takes in a Parquet file."""
+    if not pa.types.is_nested(kind):
+        return 1
+    return sum(_width(kind.field(index).type) for index in range(kind.num_fields))
+
+
+def _prefixes(path: tuple[str, ...]) -> set[str]:
+    return {".".join(path[: length + 1]) for length in range(len(path))}
+
+
+def _values(rows: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
+    values = rows.column(path[0])
+    for name in path[1:]:
+        # Null where the struct is null, unlike the struct's own child array.
+        values = pc.struct_field(values, values.type.get_field_index(name))
+    return values
+
+
+def _from_footer(footer: pq.FileMetaData, column: int) -> _Bounds:
+    bounds = _Bounds()
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        found = group.column(column).statistics
+        if found is None:
+            return _Bounds(nulls=None, known=False)
+        if not found.has_null_count:
+            bounds.nulls = None
+        elif bounds.nulls is not None:
+            bounds.nulls += found.null_count
+        if found.has_min_max:
+            bounds.widen(found.min_raw, found.max_raw)
+        elif not (found.has_null_count and found.null_count == group.num_rows):
+            bounds.known = False  # Parquet leaves out bounds of more than 4 KiB
+    return bounds
+
+
+def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    if value is None:
+        return
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+    tree[path[-1]] = value
+
+
+def _low(raw: Any, kind: pa.DataType) -> Any:
+    if pa.types.is_timestamp(kind):
+        return _moment(raw // 1000, kind)
+    if pa.types.is_floating(kind):
+        return None if math.isinf(raw) else raw or -0.0  # zero has two signs: the bounds hold both
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        text = _text(raw)
+        return None if text is None else text[:_PREFIX]
+    return _exact(raw, kind)
+
+
+def _high(raw: Any, kind: pa.DataType) -> Any:
+    if pa.types.is_timestamp(kind):
+        return _moment(-(-raw // 1000), kind)
+    if pa.types.is_floating(kind):
+        return None if math.isinf(raw) else raw or 0.0
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        text = _text(raw)
+        return None if text is None else prefix_above(text)
+    return _exact(raw, kind)
+
+
+def _exact(raw: Any, kind: pa.DataType) -> Any:
+    if pa.types.is_date32(kind):
+        try:
+            return (date(1970, 1, 1) + timedelta(days=raw)).isoformat()
+        except OverflowError:
+            return None
+    if pa.types.is_decimal(kind):
+        unscaled = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
+        return msgspec.Raw(decimal_text(unscaled, kind.scale).encode())
+    # Delta has no bounds for booleans and binary.
+    return raw if pa.types.is_integer(kind) else None
+
+
+def _moment(milliseconds: int, kind: pa.DataType) -> str | None:
+    try:
+        moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:  # outside the years 1 to 9999
+        return None
+    return moment.isoformat("T", "milliseconds") + ("" if kind.tz is None else "Z")
+
+
+def _text(raw: bytes) -> str | None:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def prefix_above(text: str) -> str | None:
+    """A short string not less than `text` in the order of code points; None if there is none."""
+    if len(text) <= _PREFIX:
+        return text
+    for index in range(_PREFIX - 1, -1, -1):
+        code = ord(text[index]) + 1
+        if code == 0xD800:  # surrogates are not characters
+            code = 0xE000
+        if code <= _LAST_CHARACTER:
+            return text[:index] + chr(code)
+    return None
+
+
+def decimal_text(unscaled: int, scale: int) -> str:
+    """A decimal number with all its digits and no exponent."""
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    text = f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits
+    return f"-{text}" if unscaled < 0 else text
