@@ -39,6 +39,7 @@ class Rejects:
     messages: list[str] = field(default_factory=list)
 
     def add(self, row: int, reason: str, message: str) -> None:
+        """Note one more; call in ascending order of rows."""
         self.rows.append(row)
         self.reasons.append(reason)
         self.messages.append(message)

@@ -1,0 +1,56 @@
+"""Which rows of a batch became events, and which did not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rivermouth.formats.base import NULL_VALUE, Rejects
+
+
+def kept(count: int, rejects: Rejects) -> pa.Array | None:
+    """The rows that are not among the rejects, or None if that is every row."""
+    return pa.array(others(count, rejects.rows)) if rejects.rows else None
+
+
+def others(count: int, chosen: Sequence[int] | npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """The rows of `count` that were not chosen, ascending."""
+    left = np.ones(count, np.bool_)
+    left[np.asarray(chosen, np.int64)] = False
+    return np.flatnonzero(left)
+
+
+def reject_nulls(values: pa.Array, rejects: Rejects) -> None:
+    """Reject every record without a value."""
+    if values.null_count:
+        for row in pc.indices_nonzero(values.is_null()).to_pylist():
+            rejects.add(row, NULL_VALUE, "the record has no value")
+
+
+def is_utf8(value: bytes | None) -> bool:
+    """Whether the bytes are text."""
+    return value is None or encoding_error(value) is None
+
+
+def encoding_error(value: bytes) -> str | None:
+    """What keeps the bytes from being text, if anything."""
+    try:
+        value.decode()
+    except UnicodeDecodeError as error:
+        return f"byte {error.start + 1} (0x{value[error.start]:02x}) is not UTF-8"
+    return None
+
+
+def in_order(rejects: Rejects) -> Rejects:
+    """The same rejects, by ascending row."""
+    order = sorted(range(len(rejects)), key=rejects.rows.__getitem__)
+    return Rejects(
+        [rejects.rows[i] for i in order],
+        [rejects.reasons[i] for i in order],
+        [rejects.messages[i] for i in order],
+    )
