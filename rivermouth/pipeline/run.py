@@ -1,0 +1,162 @@
+"""Runs a pipeline: starts Spark, gives each sink a thread, watches, and stops without losing anything."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from rivermouth import sources
+from rivermouth.config.model import PipelineConfig, SinkConfig
+from rivermouth.errors import ConfigError
+from rivermouth.formats.base import REASONS
+from rivermouth.observe.events import SourceWarning
+from rivermouth.observe.observer import Observer
+from rivermouth.observe.server import Server
+from rivermouth.pipeline.loop import Loop
+from rivermouth.pipeline.sink import Identity, Sink
+from rivermouth.sources.base import Scope
+from rivermouth.spark import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Watch = Callable[[Observer, str], AbstractContextManager[Any]]
+"""Makes what shows the pipeline while it runs, from its observer and the address of its pages."""
+
+# Of shutdown_timeout, this is left for Spark itself to end.
+_STOP_SECONDS = 5.0
+
+
+def choose(config: PipelineConfig, only: Sequence[str]) -> dict[str, SinkConfig]:
+    """The sinks to run: all of them, or those named."""
+    unknown = [name for name in only if name not in config.sinks]
+    if unknown:
+        raise ConfigError(
+            f"there is no sink {', '.join(map(repr, unknown))} in pipeline {config.pipeline!r}",
+            hint=f"it has {', '.join(config.sinks)}",
+        )
+    return {name: sink for name, sink in config.sinks.items() if not only or name in only}
+
+
+def run(
+    config: PipelineConfig,
+    *,
+    once: bool = False,
+    only: Sequence[str] = (),
+    seconds: float | None = None,
+    verbose: bool = False,
+    watch: Watch = lambda observer, address: nullcontext(),
+    progress: Callable[[str], None] = lambda message: None,
+) -> Observer:
+    """Run a pipeline until it is stopped, has drained its sources (`once`), or every sink has failed.
+
+    `seconds` stops it after that time. Returns what was observed; a sink that failed has the phase `failed`.
+    """
+    chosen = choose(config, only)
+    observer = Observer(
+        config.pipeline, {name: s.config.flush_interval for name, s in chosen.items()}, reasons=REASONS
+    )
+    stop = threading.Event()
+    server = Server(observer.state, config.metrics_host, config.metrics_port) if config.metrics_port is not None else None
+    with _signals(stop), server or nullcontext():
+        progress("starting Spark")
+        spark = session.start(
+            f"rivermouth {config.pipeline}", config.spark.master, config.spark.conf, verbose, progress
+        )
+        try:
+            with watch(observer, server.url if server else ""):
+                _supervise(config, chosen, spark, observer, stop, once, seconds)
+        finally:
+            session.stop(spark)
+    return observer
+
+
+def _supervise(
+    config: PipelineConfig,
+    chosen: dict[str, SinkConfig],
+    spark: SparkSession,
+    observer: Observer,
+    stop: threading.Event,
+    once: bool,
+    seconds: float | None,
+) -> None:
+    threads = [
+        _start(Loop(name, _maker(config, name, sink, spark, observer), observer, stop, once), spark)
+        for name, sink in chosen.items()
+    ]
+    end = time.monotonic() + seconds if seconds is not None else float("inf")
+    deadline = float("inf")
+    while any(thread.is_alive() for thread in threads):
+        now = time.monotonic()
+        if now >= end:
+            stop.set()
+        if stop.is_set() and deadline == float("inf"):
+            deadline = now + max(config.shutdown_timeout.total_seconds() - _STOP_SECONDS, 0)
+        if now >= deadline:
+            # The epoch in flight took too long: give it up. It is not committed, so nothing is lost.
+            spark.sparkContext.cancelAllJobs()
+            deadline = now + 1
+        threads[0].join(0.1)
+        threads.sort(key=lambda thread: not thread.is_alive())
+
+
+def _start(loop: Loop, spark: SparkSession) -> threading.Thread:
+    def body() -> None:
+        # Its own pool in the fair scheduler, so that no sink waits behind another's jobs.
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", loop.name)
+        loop.run()
+
+    thread = threading.Thread(target=body, name=f"sink {loop.name}", daemon=True)
+    thread.start()
+    return thread
+
+
+def _maker(
+    config: PipelineConfig, name: str, sink: SinkConfig, spark: SparkSession, observer: Observer
+) -> Callable[[], Sink]:
+    described = config.sources[sink.source]
+    connector = sources.connectors()[described.connector]
+    scope = Scope(
+        config.pipeline,
+        name,
+        sink.config.table_uri,
+        tuple(sink.topics) if sink.topics is not None else None,
+        sink.topic_pattern,
+        sink.config.max_batch_size,
+        lambda code, message: observer.emit(SourceWarning(name, code, message)),
+    )
+
+    def make() -> Sink:
+        source = connector(described.config, scope, spark)
+        try:
+            return Sink(Identity.new(config.pipeline, name), sink, source, observer)
+        except BaseException:
+            source.close()
+            raise
+
+    return make
+
+
+@contextmanager
+def _signals(stop: threading.Event) -> Iterator[None]:
+    """The first SIGTERM or SIGINT asks the sinks to finish; the second ends the process at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def handle(number: int, _frame: object) -> None:
+        if stop.is_set():
+            os._exit(128 + number)  # the JVM sees its input close, and ends with its workers
+        stop.set()
+
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
