@@ -59,7 +59,7 @@ class Display:
         self._closing = False
         # Rich's own refresh thread and a print may disagree on the height of the last view, and then one
         # erases a line of the other; one at a time they agree.
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant: a signal handler may log in the middle of a log line
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._refresh, name="rivermouth-display", daemon=True)
         self._stack = ExitStack()
@@ -95,7 +95,7 @@ class Display:
     def render(self, width: int, height: int) -> RenderableType:
         """The present view, for a terminal of this size."""
         sinks = self.state.sinks()
-        errors = [_error(sink) for sink in sinks if sink.phase in ("retrying", "failed")]
+        errors = [_error(sink, 2 * width) for sink in sinks if sink.phase in ("retrying", "failed")]
         if len(errors) > ERRORS:
             more = Text(f"and {plural(len(errors) - ERRORS, 'more error')}", style="dim")
             errors = [*errors[:ERRORS], more]
@@ -163,12 +163,16 @@ def _row(sink: SinkStatus, wide: bool) -> list[Text]:
     ]
 
 
-def _error(sink: SinkStatus) -> Text:
+def _error(sink: SinkStatus, room: int) -> Text:
     error = sink.last_error
     if error is None:
         return Text(f"{sink.name}: {sink.phase}")
-    text = Text(f"{sink.name}: ", style="yellow" if sink.phase == "retrying" else "red", overflow="fold")
-    text.append(f"{error.code}: {printable(' '.join(error.message.split()))}")
-    if error.retry_at is not None:
-        text.append(f"; starting again in {age(max(error.retry_at - sink.now, 0.0))}")
-    return text
+    again = (
+        "" if error.retry_at is None else f"; starting again in {age(max(error.retry_at - sink.now, 0.0))}"
+    )
+    start = f"{sink.name}: {error.code}: "
+    message = printable(" ".join(error.message.split()))
+    room = max(room - len(start) - len(again) - 10, 20)  # 10: what wrapping at words may lose
+    if len(message) > room:
+        message = message[: room - 1] + "…"
+    return Text(start + message + again, style="yellow" if error.retry_at else "red", overflow="fold")

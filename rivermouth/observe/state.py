@@ -163,7 +163,7 @@ class State:
         self.pipeline = pipeline
         self.clock = clock
         self.started = clock()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant: a signal handler may emit in the middle of an event
         self._reasons = tuple(reasons)
         self._sinks = {name: self._new(name, interval) for name, interval in sinks.items()}
 

@@ -86,6 +86,14 @@ def test_errors_stand_below(observer: Observer) -> None:
     ]
 
 
+def test_a_long_error_does_not_push_the_table_off_the_screen(observer: Observer) -> None:
+    observer.emit(SinkRetrying("orders", "EngineFailed", "Job aborted due to stage failure. " * 100, 8))
+    view = _view(observer, 80)
+    assert len(view) == 6
+    assert view[4].startswith("orders: EngineFailed: Job aborted")
+    assert view[5].endswith("…; starting again in 8s")
+
+
 def test_a_stuck_sink_shows(observer: Observer, clock: Clock) -> None:
     observer.emit(SinkStarted("orders", 1, 0, 1))
     clock.go(61)

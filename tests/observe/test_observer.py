@@ -171,6 +171,18 @@ def test_a_handler_that_fails_does_not_fail_the_sink(
     assert "a handler of SinkStopped failed" in caplog.text
 
 
+def test_a_signal_handler_may_emit_in_the_middle_of_an_event(observer: Observer) -> None:
+    class Interrupted(Event):
+        def apply(self, status: SinkStatus) -> None:
+            observer.emit(SinkStopped("orders"))
+
+    thread = threading.Thread(target=observer.emit, args=(Interrupted("orders"),), daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert _sink(observer).phase == "stopped"
+
+
 def test_an_epochs_line_accounts_for_every_record(committed: Callable[..., EpochCommitted]) -> None:
     assert committed(epoch=12, retries=2).line() == (
         "epoch 12 is version 7: 100 read, 90 written, 6 dead letters (InvalidJson 4, WrongType 2), "
