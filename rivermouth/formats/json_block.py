@@ -20,8 +20,6 @@ from rivermouth.formats.json_columns import Rows, read_type, store_columns
 from rivermouth.formats.json_maps import MapColumns, has_map
 
 _BLANKS = " \t\r\n"
-# A NaN or an infinity where a value stands; one inside of a string only costs time.
-_NOT_FINITE = r"[\[:,\s]-?(?:NaN|Inf|Infinity)[\s,\]}]"
 _SLICE = 256
 _MAX_BYTES = 1 << 30  # the reader counts in 32 bits
 
@@ -45,30 +43,33 @@ class Block:
         self._check = json_suspects.typed_decoder(schema)
         # As long as no key outside of the schema was seen, none can hold a NaN to look for.
         self._unknown_keys = self._maps is not None
+        # Bad records come in streaks: after a block that was refused, look for suspects first.
+        self._suspicious = False
 
     def decode(self, values: pa.Array, present: Rows) -> list[Piece]:
         """Decode what can be decoded of the rows `present`; the other rows are left out."""
         if not self._fields or values.nbytes > _MAX_BYTES:
             return []
         chosen = self._presentable(values, present)
-        try:
-            return [self._piece(values, chosen)]
-        except pa.ArrowInvalid as error:
-            if not self._unknown_keys and "unexpected field" in str(error):
-                self._unknown_keys = True
-                return self.decode(values, present)
+        if not self._suspicious and not self._maybe_not_finite(values):
+            try:
+                return [self._piece(values, chosen)]
+            except pa.ArrowInvalid as error:
+                if not self._unknown_keys and "unexpected field" in str(error):
+                    self._unknown_keys = True
+                    return self.decode(values, present)
         return list(self._without_suspects(values, chosen))
 
     def _without_suspects(self, values: pa.Array, chosen: Rows) -> Iterator[Piece]:
         suspects = json_suspects.find(_take(values, chosen).to_pylist(), self._check)
         chosen = chosen[rows.others(len(chosen), suspects)]
+        self._suspicious = bool(suspects)
         try:
             yield self._piece(values, chosen)
             return
         except pa.ArrowInvalid as error:
             if not self._unknown_keys and "unexpected field" in str(error):
-                self._unknown_keys = True
-                chosen = self._presentable(values, chosen)
+                self._unknown_keys = True  # the typed pass has found every NaN
             elif "specified twice" in str(error):
                 # The typed pass does not see a key that is there twice; a count of the keys does, mostly.
                 counts = pc.count_substring(_take(values, chosen), '":').to_numpy()
@@ -99,8 +100,15 @@ class Block:
             return Piece(chosen[good], events.take(pa.array(good)))
         return Piece(chosen, events)
 
+    def _maybe_not_finite(self, values: pa.Array) -> bool:
+        """Whether an ignored key may hold a NaN or an infinity, which the reader lets pass."""
+        if not self._unknown_keys:
+            return False
+        data = rows.data(values)
+        return b"NaN" in data or b"Inf" in data
+
     def _presentable(self, values: pa.Array, present: Rows) -> Rows:
-        """The rows that may be shown to the reader: UTF-8, `{...}`, no NaN that it would let pass.
+        """The rows that may be shown to the reader: UTF-8, `{...}`.
 
         A top-level null would crash it. And if each value begins with `{` and ends with `}`, no two can be
         read as one, because after a `}` that leaves something open a `{` is an error: so as many rows as
@@ -115,10 +123,6 @@ class Block:
         if not pc.all(braced).as_py():
             braced = pc.if_else(braced, True, _braced(pc.ascii_trim(text, _BLANKS)))
         refused = pc.invert(braced)
-        if self._unknown_keys:
-            data = _data(taken)
-            if b"NaN" in data or b"Inf" in data:
-                refused = pc.or_(refused, pc.match_substring_regex(text, _NOT_FINITE))
         if self._maps is not None:
             refused = pc.or_(refused, self._maps.maybe_doubled(text))
         if pc.any(refused).as_py():
@@ -156,13 +160,3 @@ def _is_text(values: pa.Array) -> pa.Array:
 
 def _braced(text: pa.Array) -> pa.Array:
     return pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))
-
-
-def _data(values: pa.Array) -> bytes:
-    """All values as they lie in memory, one after the other."""
-    _, offsets, data = values.buffers()
-    if data is None:
-        return b""
-    ends = np.frombuffer(offsets, np.int32)[[values.offset, values.offset + len(values)]]
-    found: bytes = data.slice(int(ends[0]), int(ends[1] - ends[0])).to_pybytes()
-    return found

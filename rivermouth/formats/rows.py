@@ -54,3 +54,13 @@ def in_order(rejects: Rejects) -> Rejects:
         [rejects.reasons[i] for i in order],
         [rejects.messages[i] for i in order],
     )
+
+
+def data(values: pa.Array) -> bytes:
+    """All values as they lie in memory, one after the other."""
+    _, offsets, buffer = values.buffers()
+    if buffer is None or not len(values):
+        return b""
+    start, end = np.frombuffer(offsets, np.int32)[[values.offset, values.offset + len(values)]].tolist()
+    found: bytes = buffer.slice(start, end - start).to_pybytes()
+    return found
