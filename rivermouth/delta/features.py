@@ -24,6 +24,8 @@ _HARMLESS = {
     "v2Checkpoint",
     "vacuumProtocolCheck",
 }
+# Features that others bring along: those others are the ones to name.
+_COMPANIONS = {"domainMetadata"}
 _COLUMN_FEATURES = {
     "delta.invariants": "invariants",
     "delta.generationExpression": "generatedColumns",
@@ -55,7 +57,7 @@ def _problems(
 ) -> Iterator[tuple[str, str]]:
     if writer_version > 7:
         yield f"writer version {writer_version}", "it is newer than this release knows"
-    for feature in writer_features:
+    for feature in sorted(writer_features, key=lambda name: name in _COMPANIONS):
         if feature not in _HARMLESS:
             yield feature, "rivermouth does not know how to keep it intact"
     if "delta.setTransactionRetentionDuration" in properties:
