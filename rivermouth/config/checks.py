@@ -1,7 +1,7 @@
-"""What must hold between the keys of a config; each finding names the key it belongs to.
+"""What must hold between the keys of a sink; each finding names the key it belongs to.
 
-The functions take validated values by field name, and cope with any of them missing, because a file is checked
-as far as possible even when some of its values are wrong.
+The functions take validated values by field name, and cope with any of them missing, because a file is
+checked as far as possible even when some of its values are wrong.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from rivermouth.config.uri import is_inside, local_path
+from rivermouth.config.uri import local_path
 from rivermouth.errors import InvalidTableUri
 
 Path = tuple["str | int", ...]
@@ -25,8 +25,6 @@ FIXED_COLUMNS: dict[str, dict[str, str]] = {
 }
 """The columns of the formats that have no schema, with their Spark types."""
 
-NAME = re.compile(r"[A-Za-z0-9._-]+")
-_NAME_HINT = "use letters, digits, '.', '_' and '-'"
 _RETENTION = "delta.setTransactionRetentionDuration"
 
 
@@ -40,11 +38,13 @@ class Finding(NamedTuple):
     at_key: bool = False  # whether the key is to blame and not its value
 
     def text(self) -> str:
+        """The finding as a sentence, without the value."""
         where = ".".join(map(str, self.path))
         said = self.message.replace("{value}", "the value")
         return (f"{where}: " if where else "") + said + (f" ({self.hint})" if self.hint else "")
 
     def under(self, *parents: str | int) -> Finding:
+        """The same finding, seen from further up."""
         return self._replace(path=(*parents, *self.path))
 
 
@@ -61,22 +61,6 @@ def suggest(word: str, known: Collection[str], listing: str) -> str:
     return f"did you mean {close}?" if close else f"{listing}: {', '.join(known) or 'none'}"
 
 
-def names(pipeline: str | None, sinks: Iterable[str], sources: Iterable[str]) -> list[Finding]:
-    """Names stand in the table's log, so their characters are few."""
-    found = []
-    if pipeline is not None and not NAME.fullmatch(pipeline):
-        found.append(Finding(("pipeline",), "InvalidName", "{value} cannot be a pipeline's name", _NAME_HINT))
-    for name in sinks:
-        if not NAME.fullmatch(name):
-            found.append(
-                Finding(("sinks", name), "InvalidName", f"{name!r} cannot be a sink's name", _NAME_HINT, True)
-            )
-    for name in sources:
-        if not name.strip():
-            found.append(Finding(("sources", name), "InvalidName", "a source needs a name", "", True))
-    return found
-
-
 def delta_sink(values: Mapping[str, Any], given: Collection[str]) -> list[Finding]:
     """Check the config of one delta-lake sink."""
     found = [*_uri("table_uri", values, given), *_uri("dead_letter_uri", values, given)]
@@ -91,7 +75,7 @@ def delta_sink(values: Mapping[str, Any], given: Collection[str]) -> list[Findin
                 (extra,),
                 "ConflictingKeys",
                 f"{intervals[0]} is given as well",
-                f"keep one of {' and '.join(intervals)}",
+                f"keep one of {', '.join(intervals)}",
                 True,
             )
         )
@@ -213,11 +197,12 @@ def _cannot_partition(type_: Any) -> str | None:
 def sink(values: Mapping[str, Any], given: Collection[str]) -> list[Finding]:
     """Check which topics a sink takes."""
     found = []
-    topics, pattern = values.get("topics"), values.get("topic_pattern")
+    topics: list[str] = values.get("topics") or []
+    pattern = values.get("topic_pattern")
     if "topics" in given and "topic_pattern" in given:
         message, hint = "topics is given as well", "keep one of topics and topic_pattern"
         found.append(Finding(("topic_pattern",), "ConflictingKeys", message, hint, True))
-    for index, topic in enumerate(topics or ()):
+    for index, topic in enumerate(topics):
         if topic in topics[:index]:
             found.append(Finding(("topics", index), "InvalidValue", "{value} is there twice"))
     if pattern is not None:
@@ -226,85 +211,4 @@ def sink(values: Mapping[str, Any], given: Collection[str]) -> list[Finding]:
         except re.error as error:
             message = f"{{value}} is not a regular expression: {error.msg}"
             found.append(Finding(("topic_pattern",), "InvalidValue", message))
-    return found
-
-
-def routing(sinks: Mapping[str, Mapping[str, Any]], sources: Mapping[str, Any]) -> list[Finding]:
-    """Check that each sink's source is there and has the topics the sink names."""
-    found = []
-    for name, values in sinks.items():
-        source = values.get("source")
-        if source is None:
-            continue
-        if not source:
-            if len(sources) > 1:
-                hint = f"add source: one of {', '.join(sources)}"
-                message = f"sink {name} must say which source it reads"
-                found.append(Finding(("sinks", name), "MissingKey", message, hint, True))
-                continue
-            source = next(iter(sources), "")
-        elif source not in sources:
-            hint = suggest(source, list(sources), "the sources are")
-            found.append(
-                Finding(("sinks", name, "source"), "UnknownSource", "there is no source {value}", hint)
-            )
-        known = getattr(sources.get(source), "topics", None)
-        if not isinstance(known, (list, tuple)) or not all(isinstance(topic, str) for topic in known):
-            continue
-        for index, topic in enumerate(values.get("topics") or ()):
-            if topic not in known:
-                hint = suggest(topic, known, "it reads")
-                message = f"source {source} does not read the topic {{value}}"
-                found.append(Finding(("sinks", name, "topics", index), "UnknownTopic", message, hint))
-    return found
-
-
-class _Table(NamedTuple):
-    """A table that a sink writes: which sink, by which key, where."""
-
-    sink: str
-    key: str
-    path: str
-    overwrite: bool
-
-    def what(self) -> str:
-        return f"the {'dead letters' if self.key == 'dead_letter_uri' else 'table'} of sink {self.sink}"
-
-
-def tables(sinks: Mapping[str, Mapping[str, Any]]) -> list[Finding]:
-    """Check that no table is in another's way."""
-    mains, letters = [], []
-    for name, values in sinks.items():
-        config = values.get("config") or {}
-        overwrite = config.get("write_mode") == "overwrite"
-        for key, kept in (("table_uri", mains), ("dead_letter_uri", letters)):
-            if key == "dead_letter_uri" and config.get("on_bad_record") in ("fail", "drop"):
-                continue
-            try:
-                kept.append(_Table(name, key, local_path(config[key]), overwrite))
-            except (KeyError, InvalidTableUri):
-                continue  # reported already, or not known
-    found = []
-    for index, table in enumerate(mains):
-        for other in mains[:index]:
-            if table.path == other.path and (table.overwrite or other.overwrite):
-                message = f"sink {other.sink} writes to the same table, and write_mode overwrite would erase its rows"
-                found.append(
-                    Finding(("sinks", table.sink, "config", "table_uri"), "ConflictingTables", message)
-                )
-    for table in letters:
-        for other in mains:
-            if table.path == other.path:
-                message = f"the dead letters of sink {table.sink} would go into {other.what()}"
-                found.append(
-                    Finding(("sinks", table.sink, "config", table.key), "ConflictingTables", message)
-                )
-    places = {table.path: table for table in reversed([*mains, *letters])}
-    for path, table in reversed(list(places.items())):
-        for outer, other in places.items():
-            if path != outer and is_inside(path, outer):
-                message = f"{table.what()} lies inside {other.what()}, whose vacuum would delete it"
-                found.append(
-                    Finding(("sinks", table.sink, "config", table.key), "ConflictingTables", message)
-                )
     return found

@@ -47,6 +47,7 @@ class Document:
         return Place(1, 1)
 
     def is_branch(self, path: Path) -> bool:
+        """Whether a mapping or a list is there, and no scalar."""
         return isinstance(self.get(path), (dict, list))
 
     def get(self, path: Path) -> Any:

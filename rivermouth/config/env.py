@@ -20,6 +20,12 @@ class Substituted(NamedTuple):
     malformed: tuple[str, ...]  # references that cannot be read, as they stand in the file
 
 
+def references(text: str) -> list[str]:
+    """The variables a text names, as `${NAME}`."""
+    bodies = (match["body"].partition(":-")[0] for match in _REFERENCE.finditer(text) if match["body"])
+    return [f"${{{name}}}" for name in dict.fromkeys(bodies)]
+
+
 def substitute(text: str, environ: Mapping[str, str]) -> Substituted:
     """Replace the variables in a text. As in a shell, `:-` also stands in for an empty value."""
     used: list[str] = []

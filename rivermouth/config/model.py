@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from typing_extensions import Self
 
-from rivermouth.config import checks
+from rivermouth.config import checks, pipeline_checks
 from rivermouth.config.redact import redact
 from rivermouth.config.values import DefaultText, Duration, Integer, Number, Port, TextMap, problem
 
@@ -56,7 +56,9 @@ class SourceConfig(Model):
     """Where records come from."""
 
     connector: str = Field(description="The kind of source.")
-    config: SerializeAsAny[Model] = Field(description="The keys of that kind of source.")
+    config: Annotated[SerializeAsAny[Model], DefaultText("required if any of its keys is")] = Field(
+        description="The keys of that kind of source."
+    )
 
 
 class ColumnConfig(Model):
@@ -65,7 +67,7 @@ class ColumnConfig(Model):
     name: str = Field(min_length=1, description="The column's name, and the key in the JSON object.")
     data_type: str = Field(
         min_length=1,
-        description="An Arrow type name (`Utf8`, `Int64`, ...) or a Spark type (`array<string>`).",
+        description="An Arrow type name (`Utf8`, `Int64`) or a Spark type (`array<string>`).",
     )
     nullable: bool = Field(default=True, description="Whether an event may do without it.")
 
@@ -180,7 +182,7 @@ class DeltaLakeConfig(Model):
     table_properties: TextMap = Field(default_factory=dict, description="Delta properties, set at creation.")
     on_bad_record: Literal["dead_letter", "fail", "drop"] = Field(
         default="dead_letter",
-        description="What becomes of a record that is no event: kept as a dead letter, stop the sink, or only counted.",
+        description="A bad record is kept as a dead letter, or stops the sink, or is only counted.",
     )
     dead_letter_uri: Annotated[str, DefaultText("`<table_uri>_dead_letters`")] = Field(
         default_factory=_default_dead_letters, description="Where the dead-letter table is."
@@ -243,7 +245,9 @@ class PipelineConfig(Model):
         default=timedelta(seconds=30),
         description="How long the epoch in flight may take to finish after a stop.",
     )
-    spark: SparkConfig = Field(default_factory=SparkConfig, description="How Spark is started.")
+    spark: Annotated[SparkConfig, DefaultText("`{}`")] = Field(
+        default_factory=SparkConfig, description="How Spark is started."
+    )
     sources: dict[str, SourceConfig] = Field(min_length=1, description="Where records come from, by name.")
     sinks: dict[str, SinkConfig] = Field(min_length=1, description="Where events go, by name.")
 
@@ -261,10 +265,12 @@ class PipelineConfig(Model):
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> Self:
-        found = checks.names(self.pipeline, self.sinks, self.sources)
+        found = pipeline_checks.names(self.pipeline, self.sinks, self.sources)
         sinks = {name: {**vars(sink), "config": vars(sink.config)} for name, sink in self.sinks.items()}
-        found += checks.routing(sinks, {name: source.config for name, source in self.sources.items()})
-        _refuse(found + checks.tables(sinks), info)
+        found += pipeline_checks.routing(
+            sinks, {name: source.config for name, source in self.sources.items()}
+        )
+        _refuse(found + pipeline_checks.tables(sinks), info)
         return self
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rivermouth.config.checks import Finding, Path, suggest
-from rivermouth.config.document import Document, Place
+from rivermouth.config.document import Document, Place, leaves
+from rivermouth.config.env import references
 from rivermouth.config.redact import HIDDEN, looks_secret, redact
 from rivermouth.errors import ConfigError
 
@@ -64,8 +65,9 @@ class Report:
         if finding.code not in _ABOUT_KEYS:
             message, hint = self.conceal(message, finding.path), self.conceal(hint, finding.path)
         message = message.replace("{value}", self.shown(finding.path))
-        if finding.path in self.templates and "${" not in hint:
-            origin = f"the value comes from {self.templates[finding.path]}"
+        if finding.path in self.templates and not finding.at_key:
+            # The names only: the rest of the text may be secret as well.
+            origin = f"the value comes from {', '.join(references(self.templates[finding.path]))}"
             hint = f"{hint}; {origin}" if hint else origin
         problem = Problem(finding.path, *place, finding.code, message, hint)
         if problem not in self.problems:
@@ -76,6 +78,7 @@ class Report:
         return HIDDEN if self.is_hidden(path) else show(_at(self.values, path))
 
     def is_hidden(self, path: Path) -> bool:
+        """Whether the value came from the environment, or its key looks secret."""
         return any(path[:end] in self.templates for end in range(len(path) + 1)) or _secret_path(path)
 
     def conceal(self, text: str, path: Path) -> str:
@@ -90,8 +93,7 @@ class Report:
         return text
 
     def hidden_values(self) -> list[tuple[Path, str]]:
-        from rivermouth.config.document import leaves
-
+        """Every value that no message may show."""
         return [
             (path, str(value))
             for path, value in leaves(self.values)
@@ -99,6 +101,7 @@ class Report:
         ]
 
     def sorted(self) -> list[Problem]:
+        """The problems in file order."""
         return sorted(self.problems, key=lambda problem: (problem.line, problem.column))
 
 
@@ -162,16 +165,16 @@ _BOUNDS = {
 def explain(error: Mapping[str, Any], path: Path, known_keys: Sequence[str], value: Any) -> Finding:
     """Say in our words what pydantic found at a path."""
     kind, context = error["type"], error.get("ctx", {})
-    name = _name(path)
+    name = key_name(path)
     if kind == "missing":
-        owner = _name(path[:-1])
+        owner = key_name(path[:-1])
         return Finding(
             path,
             "MissingKey",
             f"{owner} needs the key {path[-1]}" if owner else f"the key {path[-1]} is missing",
         )
     if kind == "extra_forbidden":
-        owner = _name(path[:-1]) or "the file"
+        owner = key_name(path[:-1]) or "the file"
         hint = suggest(str(path[-1]), known_keys, "the keys are")
         return Finding(path, "UnknownKey", f"{owner} has no key {path[-1]}", hint, at_key=True)
     if kind == "literal_error":
@@ -192,7 +195,9 @@ def explain(error: Mapping[str, Any], path: Path, known_keys: Sequence[str], val
         words, key = _BOUNDS[kind]
         return Finding(path, "InvalidValue", f"{name} is {words} {context[key]}, not {{value}}")
     if kind in ("too_short", "string_too_short"):
-        return Finding(path, "InvalidValue", f"{name} cannot be empty", "", kind == "too_short")
+        least = context.get("min_length", 1)
+        needs = "cannot be empty" if least == 1 else f"is too short, it needs {least}"
+        return Finding(path, "InvalidValue", f"{name} {needs}", "", kind == "too_short")
     if kind[0].isupper():  # from `values.problem`
         at_key = context.get("key")
         said = str(context.get("said", error["msg"]))
@@ -204,7 +209,7 @@ def explain(error: Mapping[str, Any], path: Path, known_keys: Sequence[str], val
     return Finding(path, "InvalidValue", f"{name}: {message}" if name else message)
 
 
-def _name(path: Path) -> str:
+def key_name(path: Path) -> str:
     """The last key of a path, with the positions in its list: `schema[2]`, `topics[0]`."""
     keys = [number for number, step in enumerate(path) if isinstance(step, str)]
     if not keys:
@@ -212,9 +217,9 @@ def _name(path: Path) -> str:
     tail = "".join(f"[{step}]" for step in path[keys[-1] + 1 :])
     name = str(path[keys[-1]])
     if len(path) >= 2 and path[0] in ("sources", "sinks") and keys[-1] == 1:
-        return f"{path[0][:-1]} {name}{tail}"  # type: ignore[index]
+        return f"{path[0][:-1]} {name}{tail}"
     if len(path) >= 3 and path[0] in ("sources", "sinks") and path[2:] == ("config",):
-        return f"the config of {path[0][:-1]} {path[1]}"  # type: ignore[index]
+        return f"the config of {path[0][:-1]} {path[1]}"
     return name + tail
 
 

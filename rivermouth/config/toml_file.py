@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 import sys
@@ -17,7 +18,7 @@ from rivermouth.config.document import Document, Place, SyntaxProblem
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
 _KEYS = ("bare_key", "quoted_key", "dotted_key")
 
@@ -89,6 +90,7 @@ class _Places:
             if last and node.type == "table":
                 if path in self.document.places:
                     self.document.duplicates.append((path, place))
+                    return
                 self.document.places.setdefault(path, place)
             if last or path not in self.document.keys:
                 self.document.keys.setdefault(path, place)
@@ -132,10 +134,8 @@ class _Places:
         else:
             text = (node.text or b"").decode()
             if node.type == "quoted_key":
-                try:
+                with contextlib.suppress(tomllib.TOMLDecodeError):  # the parser will say so
                     text = next(iter(tomllib.loads(f"{text} = 0")))
-                except tomllib.TOMLDecodeError:
-                    pass  # the parser will say so
             yield text, self.at(node)
 
     def at(self, node: tree_sitter.Node) -> Place:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from urllib.parse import unquote
 
 from rivermouth.errors import InvalidTableUri
@@ -12,7 +13,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def local_path(uri: str) -> str:
-    """The absolute path a table's address points to; raises `InvalidTableUri`, without quoting the address."""
+    """The absolute path a table's address points to; raises `InvalidTableUri`, never quoting the address."""
     if not uri.strip():
         raise InvalidTableUri("the address is empty")
     if uri != uri.strip():
@@ -40,7 +41,6 @@ def _file_uri_path(uri: str) -> str:
 
 def is_inside(inner: str, outer: str) -> bool:
     """Whether a path lies in a folder where that folder's table would vacuum it away."""
-    relative = os.path.relpath(inner, outer)
-    first = relative.split(os.sep)[0]
+    first = Path(os.path.relpath(inner, outer)).parts[0] if inner != outer else os.curdir
     # Vacuum leaves folders that begin with an underscore alone.
     return first not in (os.pardir, os.curdir) and not first.startswith("_")

@@ -29,7 +29,7 @@ def problem(code: str, message: str, *, key: str | None = None, hint: str = "") 
     context: dict[str, Any] = {"hint": hint}
     if key is not None:
         context["key"] = key
-    return PydanticCustomError(code, "{said}", {**context, "said": message})  # type: ignore[arg-type]
+    return PydanticCustomError(code, "{said}", {**context, "said": message})
 
 
 def parse_duration(value: object) -> timedelta:
