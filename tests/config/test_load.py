@@ -187,7 +187,8 @@ def test_what_is_no_file_is_one_problem(name: str, tmp_path: Path, connectors: C
 
 
 def test_problems_come_in_file_order_and_say_where(tmp_path: Path, connectors: Connectors) -> None:
-    text = "sinks:\n  a: {connector: delta-lake, config: {table_uri: a, batch_size: x}}\nsources: {s: {connector: g}}\n"
+    sinks = "sinks:\n  a: {connector: delta-lake, config: {table_uri: a, batch_size: x}}\n"
+    text = sinks + "sources: {s: {connector: g}}\n"
     loaded = read(write(tmp_path, "a.yaml", text), connectors, {})
     assert loaded.config is None
     assert [problem.path for problem in loaded.problems] == [
