@@ -9,8 +9,14 @@ from rivermouth.pipeline.task import RESULT_DDL, Result, Task, gather
 from rivermouth.records import Offsets
 from rivermouth.sources.base import Source
 
-_NOISE = re.compile(r"^(\s+at |\s*File |Traceback|Driver stacktrace|\s*\.\.\. \d+ more|\s*\^+|\s*$)")
-_CAUSE = re.compile(r"^(?:Caused by: )?(?:[a-z][\w$]*\.)+[\w$]*(?:Error|Exception)(?:: |$)")
+_NOISE = re.compile(
+    r"^(\s+at |\s*File |Traceback|Driver stacktrace|\s*\.\.\. \d+ more|\s*\^+|\s*$"
+    r"|An error occurred while calling|\s*An exception was thrown from the Python worker)"
+)
+_PYTHON_ERROR = re.compile(
+    r"^(?!(?:org|java|javax|scala|com|io|net)\.)(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Invalid): "
+)
+_JAVA_CLASS = re.compile(r"^(?:(?:[a-z][\w$]*\.){2,}[\w$]+: )+")
 
 
 def execute(source: Source, start: Offsets, end: Offsets, task: Task, *, fail_on_bad_record: bool) -> Result:
@@ -48,10 +54,8 @@ def check(result: Result, task: Task, expected: int | None) -> None:
 
 def root_cause(text: str) -> str:
     """The line of a Spark error that says what went wrong, without its stack traces."""
-    lines = [line.strip() for line in text.splitlines() if not _NOISE.match(line)]
-    causes = [line for line in lines if line.startswith("Caused by: ")]
-    if causes:
-        lines = [causes[-1].removeprefix("Caused by: ")]
-    python = [line for line in lines if re.match(r"^[A-Za-z_.]*(Error|Exception)\b: ", line)]
-    chosen = (python or lines or ["the Spark job failed"])[-1 if python else 0]
-    return _CAUSE.sub("", chosen) or chosen
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines() if not _NOISE.match(line)]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    python = [line for line in lines if _PYTHON_ERROR.match(line)]
+    chosen = (python[-1:] or causes[-1:] or lines or ["the Spark job failed"])[0]
+    return _JAVA_CLASS.sub("", chosen) or chosen

@@ -45,6 +45,8 @@ class Loop:
                 self._own(done)
                 break
             except Exception as raised:
+                if self.stop.is_set():  # an epoch given up at the end of a stop is no error
+                    break
                 error = raised if isinstance(raised, RivermouthError) else _unexpected(raised)
                 failures = 1 if done.epochs else failures + 1
                 if not error.retryable or (self.once and failures >= ONCE_ATTEMPTS):
