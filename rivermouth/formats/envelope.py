@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rivermouth.formats import rows
+from rivermouth.formats import json_suspects, rows
 from rivermouth.formats.base import INVALID_ENCODING, MISSING_FIELD, NULL_VALUE, Decoded, Rejects
 from rivermouth.formats.json_text import BadValue, parse
 
@@ -85,42 +85,35 @@ def _header_types(headers: pa.Array, problems: Problems) -> pa.Array:
     try:
         texts = texts.cast(pa.string())
     except pa.ArrowInvalid:
-        for row, text in zip(parents.tolist(), texts.to_pylist(), strict=True):
-            error = rows.encoding_error(text)
-            if error is not None:
-                problems.setdefault(row, (INVALID_ENCODING, f"header event_type: {error}"))
-        good = pa.array([rows.is_utf8(text) for text in texts.to_pylist()])
-        parents, texts = parents[good.to_numpy(zero_copy_only=False)], texts.filter(good).cast(pa.string())
+        bad = rows.not_utf8(texts)
+        for place in bad:
+            error = rows.encoding_error(texts[place].as_py())
+            problems.setdefault(int(parents[place]), (INVALID_ENCODING, f"header event_type: {error}"))
+        good = rows.others(len(texts), bad)
+        parents, texts = parents[good], texts.take(pa.array(good)).cast(pa.string())
     places = np.full(len(headers), -1)
     places[parents] = np.arange(len(parents))
     return texts.take(pa.array(places, mask=places < 0))
 
 
-_skip = msgspec.json.Decoder(msgspec.Raw).decode
+_read_any = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+def _skip(value: bytes | None) -> None:
+    if value is not None:
+        _read_any(value)
 
 
 def _check_json(values: pa.Array, problems: Problems, careful: bool) -> None:
     """Note the values that are not JSON. Most are passed in C; the last word is Python's own reader's."""
-    try:
-        values.cast(pa.string())
-        all_text = True
-    except pa.ArrowInvalid:
-        all_text = False
-    for row, value in enumerate(values.to_pylist()):
+    listed = values.to_pylist()
+    suspects = range(len(listed)) if careful else json_suspects.find(listed, _skip)
+    for row in {*suspects, *rows.not_utf8(values)}:
         try:
-            if value is None:
-                continue
-            if careful or not all_text:
-                parse(value)
-            else:
-                _skip(value)
+            if listed[row] is not None:
+                parse(listed[row])
         except BadValue as bad:
             problems.setdefault(row, (bad.reason, str(bad)))
-        except (msgspec.MsgspecError, RecursionError):
-            try:
-                parse(value)
-            except BadValue as bad:
-                problems.setdefault(row, (bad.reason, str(bad)))
 
 
 def _check_keys(values: pa.Array, keys: pa.Array, problems: Problems) -> None:
@@ -131,7 +124,7 @@ def _check_keys(values: pa.Array, keys: pa.Array, problems: Problems) -> None:
             problems.setdefault(row, (NULL_VALUE, "the record has neither a value nor a key"))
             continue
         error = rows.encoding_error(key)
-        if error is not None:
+        if error:
             problems.setdefault(row, (INVALID_ENCODING, f"key: {error}"))
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
@@ -19,7 +20,8 @@ from rivermouth.formats import json_suspects, rows
 from rivermouth.formats.json_columns import Rows, read_type, store_columns
 from rivermouth.formats.json_maps import MapColumns, has_map
 
-_BLANKS = " \t\r\n"
+_BLANKS = b" \t\r\n"
+_UNKNOWN_KEY = "unexpected field"
 _SLICE = 256
 _MAX_BYTES = 1 << 30  # the reader counts in 32 bits
 
@@ -52,46 +54,47 @@ class Block:
             return []
         chosen = self._presentable(values, present)
         if not self._suspicious and not self._maybe_not_finite(values):
+            taken = values if len(chosen) == len(values) else values.take(pa.array(chosen))
             try:
-                return [self._piece(values, chosen)]
+                return [self._piece(chosen, taken)]
             except pa.ArrowInvalid as error:
-                if not self._unknown_keys and "unexpected field" in str(error):
+                if not self._unknown_keys and _UNKNOWN_KEY in str(error):
                     self._unknown_keys = True
                     return self.decode(values, present)
         return list(self._without_suspects(values, chosen))
 
     def _without_suspects(self, values: pa.Array, chosen: Rows) -> Iterator[Piece]:
-        suspects = json_suspects.find(_take(values, chosen).to_pylist(), self._check)
-        chosen = chosen[rows.others(len(chosen), suspects)]
+        listed = values.to_pylist()
+        suspects = json_suspects.find([listed[row] for row in chosen.tolist()], self._check)
         self._suspicious = bool(suspects)
-        try:
-            yield self._piece(values, chosen)
-            return
-        except pa.ArrowInvalid as error:
-            if not self._unknown_keys and "unexpected field" in str(error):
-                self._unknown_keys = True  # the typed pass has found every NaN
-            elif "specified twice" in str(error):
-                # The typed pass does not see a key that is there twice; a count of the keys does, mostly.
-                counts = pc.count_substring(_take(values, chosen), '":').to_numpy()
-                chosen = chosen[counts <= np.median(counts)]
-        try:
-            yield self._piece(values, chosen)
-            return
-        except pa.ArrowInvalid:
-            pass
-        for start in range(0, len(chosen), _SLICE):
+        chosen = chosen[rows.others(len(chosen), suspects)]
+        for _ in range(3):
+            good = [listed[row] for row in chosen.tolist()]
             try:
-                yield self._piece(values, chosen[start : start + _SLICE])
+                yield self._piece(chosen, good)
+                return
+            except pa.ArrowInvalid as error:
+                if not self._unknown_keys and _UNKNOWN_KEY in str(error):
+                    self._unknown_keys = True  # the typed pass has found every NaN
+                elif "specified twice" in str(error):
+                    # The typed pass does not see a key that is there twice; a count of the keys does, mostly.
+                    counts = np.array([value.count(b'":') for value in good])
+                    chosen = chosen[counts <= np.median(counts)]
+                else:
+                    break
+        for start in range(0, len(chosen), _SLICE):
+            part = chosen[start : start + _SLICE]
+            try:
+                yield self._piece(part, [listed[row] for row in part.tolist()])
             except pa.ArrowInvalid:
                 continue
 
-    def _piece(self, values: pa.Array, chosen: Rows) -> Piece:
-        taken = _take(values, chosen)
-        arrays = _read(taken, self._read_schema, "ignore" if self._unknown_keys else "error")
+    def _piece(self, chosen: Rows, values: pa.Array | list[bytes]) -> Piece:
+        arrays = _read(values, self._read_schema, "ignore" if self._unknown_keys else "error")
         stored, bad = store_columns(arrays, self._fields)
         columns = dict(zip(self._read_schema.names, stored, strict=True))
         if self._maps is not None:
-            more, bad_in_maps = self._maps.read(taken)
+            more, bad_in_maps = self._maps.read(values if isinstance(values, list) else values.to_pylist())
             columns |= more
             bad = np.union1d(bad, bad_in_maps)
         events = pa.RecordBatch.from_arrays([columns[name] for name in self.schema.names], schema=self.schema)
@@ -114,27 +117,31 @@ class Block:
         read as one, because after a `}` that leaves something open a `{` is an error: so as many rows as
         records means one row each.
         """
-        taken = _take(values, present)
-        good = _is_text(taken)
-        taken = taken.filter(good)
-        present = present[good.to_numpy(zero_copy_only=False)]
-        text = taken.cast(pa.string())
-        braced = _braced(text)
-        if not pc.all(braced).as_py():
-            braced = pc.if_else(braced, True, _braced(pc.ascii_trim(text, _BLANKS)))
-        refused = pc.invert(braced)
+        good = np.zeros(len(values), np.bool_)
+        good[present] = True
+        braced = pc.and_(pc.starts_with(values, b"{"), pc.ends_with(values, b"}"))
+        for row in np.flatnonzero(good & ~_mask(braced)).tolist():
+            bare = values[row].as_py().strip(_BLANKS)
+            good[row] = bare.startswith(b"{") and bare.endswith(b"}")
+        good[rows.not_utf8(values)] = False
         if self._maps is not None:
-            refused = pc.or_(refused, self._maps.maybe_doubled(text))
-        if pc.any(refused).as_py():
-            present = present[~refused.to_numpy(zero_copy_only=False)]
-        return present
+            good &= ~_mask(self._maps.maybe_doubled(values))
+        return np.flatnonzero(good)
 
 
-def _read(values: pa.Array, schema: pa.Schema, unknown: str) -> list[pa.Array]:
+def _mask(array: pa.Array) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = array.fill_null(False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _read(values: pa.Array | list[bytes], schema: pa.Schema, unknown: str) -> list[pa.Array]:
     """One row a record in the columns of `schema`; raises `pa.ArrowInvalid` if any record is bad."""
     if not len(values):
         return [pa.array([], field.type) for field in schema]
-    lines = pc.binary_join_element_wise(values, b"", b"\n").buffers()[2]
+    if isinstance(values, list):
+        lines = pa.py_buffer(b"\n".join([*values, b""]))
+    else:
+        lines = pc.binary_join_element_wise(values, b"", b"\n").buffers()[2]
     table = pj.read_json(
         pa.BufferReader(lines),
         # In smaller blocks, good records fail as straddling.
@@ -144,19 +151,3 @@ def _read(values: pa.Array, schema: pa.Schema, unknown: str) -> list[pa.Array]:
     if table.num_rows != len(values):
         raise pa.ArrowInvalid("two objects in one record")
     return [pa.concat_arrays(table.column(name).chunks) for name in schema.names]
-
-
-def _take(values: pa.Array, chosen: Rows) -> pa.Array:
-    return values if len(chosen) == len(values) else values.take(pa.array(chosen))
-
-
-def _is_text(values: pa.Array) -> pa.Array:
-    try:
-        values.cast(pa.string())
-    except pa.ArrowInvalid:
-        return pa.array([rows.is_utf8(value) for value in values.to_pylist()], pa.bool_())
-    return pa.array(np.ones(len(values), np.bool_))
-
-
-def _braced(text: pa.Array) -> pa.Array:
-    return pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}"))

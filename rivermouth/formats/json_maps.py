@@ -35,11 +35,11 @@ class MapColumns:
         names = {attribute: field.name for field, attribute, _ in self._fields}
         self._decode = msgspec.json.Decoder(msgspec.defstruct("Maps", members, rename=names)).decode
 
-    def read(self, values: pa.Array) -> tuple[dict[str, pa.Array], Rows]:
+    def read(self, values: list[bytes]) -> tuple[dict[str, pa.Array], Rows]:
         """The stored columns by name, and the rows that are bad."""
         columns: list[list[Any]] = [[] for _ in self._fields]
         bad = []
-        for row, value in enumerate(values.to_pylist()):
+        for row, value in enumerate(values):
             try:
                 event = self._decode(value)
                 found = [
@@ -56,17 +56,17 @@ class MapColumns:
         }
         return arrays, np.array(bad, np.int64)
 
-    def maybe_doubled(self, text: pa.Array) -> pa.Array:
+    def maybe_doubled(self, values: pa.Array) -> pa.Array:
         r"""Whether one of the columns may be there twice, which the typed pass does not see.
 
         Written out twice, or at least once with escapes: \u may stand for anything, other escapes only for
         what is no letter, digit or underscore.
         """
         plain = all(re.fullmatch(r"\w+", field.name) for field, _, _ in self._fields)
-        doubled = pc.match_substring(text, "\\u" if plain else "\\")
+        doubled = pc.match_substring(values, b"\\u" if plain else b"\\")
         for field, _, _ in self._fields:
-            key = json.dumps(field.name, ensure_ascii=False)
-            doubled = pc.or_(doubled, pc.greater(pc.count_substring(text, key), 1))
+            key = json.dumps(field.name, ensure_ascii=False).encode()
+            doubled = pc.or_(doubled, pc.greater(pc.count_substring(values, key), 1))
         return doubled
 
 

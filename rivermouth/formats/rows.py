@@ -32,18 +32,27 @@ def reject_nulls(values: pa.Array, rejects: Rejects) -> None:
             rejects.add(row, NULL_VALUE, "the record has no value")
 
 
-def is_utf8(value: bytes | None) -> bool:
-    """Whether the bytes are text."""
-    return value is None or encoding_error(value) is None
+def not_utf8(values: pa.Array) -> list[int]:
+    """The rows whose bytes are not text."""
+    try:
+        values.cast(pa.string())
+    except pa.ArrowInvalid:
+        if len(values) <= 64:
+            found = enumerate(values.to_pylist())
+            return [row for row, value in found if value is not None and encoding_error(value)]
+        step = max(64, len(values) // 16)
+        starts = range(0, len(values), step)
+        return [start + row for start in starts for row in not_utf8(values.slice(start, step))]
+    return []
 
 
-def encoding_error(value: bytes) -> str | None:
-    """What keeps the bytes from being text, if anything."""
+def encoding_error(value: bytes) -> str:
+    """What keeps the bytes from being text, or nothing."""
     try:
         value.decode()
     except UnicodeDecodeError as error:
         return f"byte {error.start + 1} (0x{value[error.start]:02x}) is not UTF-8"
-    return None
+    return ""
 
 
 def in_order(rejects: Rejects) -> Rejects:

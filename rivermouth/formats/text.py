@@ -18,20 +18,9 @@ class Text:
         values = records.column("value")
         rejects = Rejects()
         rows.reject_nulls(values, rejects)
-        rejects = reject_non_utf8(values, rejects)
+        for row in rows.not_utf8(values):
+            rejects.add(row, INVALID_ENCODING, rows.encoding_error(values[row].as_py()))
+        rejects = rows.in_order(rejects)
         kept = rows.kept(len(values), rejects)
         text = (values if kept is None else values.take(kept)).cast(pa.string())
         return Decoded(pa.RecordBatch.from_arrays([text], schema=self.schema), kept, rejects)
-
-
-def reject_non_utf8(values: pa.Array, rejects: Rejects) -> Rejects:
-    """Reject what is not text, too; rejects in order."""
-    try:
-        values.cast(pa.string())
-    except pa.ArrowInvalid:
-        for row, value in enumerate(values.to_pylist()):
-            error = None if value is None else rows.encoding_error(value)
-            if error is not None:
-                rejects.add(row, INVALID_ENCODING, error)
-        return rows.in_order(rejects)
-    return rejects
