@@ -165,14 +165,12 @@ class Validation:
             finding = explain(dict(item), (*path, *steps), known, value)
             by_path.setdefault(finding.path, []).append(finding)
         for where, findings in by_path.items():
-            # Where a value may be of several kinds, each of them complains: what is said of its inside says
-            # most, then what is not about the kind.
+            # Each kind a value may have complains; what is said of the inside says most.
             if any(
                 len(other) > len(where) and other[: len(where)] == where for other in by_path if where != path
             ):
                 continue
-            findings.sort(key=lambda finding: ": expected" in finding.message)
-            self.add(findings[:1])
+            self.add([_together(findings, model, where[len(path) :])])
         return wrong
 
     def salvage_columns(self, values: dict[str, Any], raw: Any) -> None:
@@ -202,6 +200,16 @@ class Validation:
 
 def _validate(model: type[Model], raw: dict[str, Any]) -> Model:
     return model.model_validate(raw, by_alias=True, by_name=False, context={"checked_elsewhere": True})
+
+
+def _together(findings: list[Finding], model: type[Model], steps: Path) -> Finding:
+    """One finding where a value is none of the kinds it may have: the key's description names them all."""
+    first = findings[0]
+    described = {field.alias or name: field.description for name, field in model.model_fields.items()}
+    if len(findings) == 1 or first.code != "InvalidValue":
+        return first
+    hint = (described.get(str(steps[0])) or "").rstrip(".") if steps else ""
+    return Finding(first.path, first.code, f"{key_name(first.path)} cannot be {{value}}", hint)
 
 
 def _column(raw: Any) -> ColumnConfig | None:

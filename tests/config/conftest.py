@@ -25,7 +25,7 @@ class KafkaLike(Model):
     topics: list[str] | None = Field(default=None, description="Which.")
     topic_pattern: str | None = Field(default=None, description="Which, as a pattern.")
     starting_offsets: Literal["earliest", "latest"] | dict[str, dict[int, int]] = Field(
-        default="earliest", description="From where."
+        default="earliest", description="`earliest`, `latest`, or offsets by topic and partition."
     )
     password: str | None = Field(default=None, min_length=8, description="A secret.")
     consumer: Consumer | None = Field(default=None, description="How.")
