@@ -52,28 +52,40 @@ def run(
     verbose: bool = False,
     watch: Watch = lambda observer, address: nullcontext(),
     progress: Callable[[str], None] = lambda message: None,
+    spark: SparkSession | None = None,
 ) -> Observer:
     """Run a pipeline until it is stopped, has drained its sources (`once`), or every sink has failed.
 
-    `seconds` stops it after that time. Returns what was observed; a sink that failed has the phase `failed`.
+    `seconds` stops it after that time; a `spark` session given is used and left running.
+    Returns what was observed; a sink that failed has the phase `failed`.
     """
     chosen = choose(config, only)
     observer = Observer(
         config.pipeline, {name: s.config.flush_interval for name, s in chosen.items()}, reasons=REASONS
     )
     stop = threading.Event()
-    server = Server(observer.state, config.metrics_host, config.metrics_port) if config.metrics_port is not None else None
-    with _signals(stop), server or nullcontext():
-        progress("starting Spark")
-        spark = session.start(
-            f"rivermouth {config.pipeline}", config.spark.master, config.spark.conf, verbose, progress
-        )
-        try:
-            with watch(observer, server.url if server else ""):
-                _supervise(config, chosen, spark, observer, stop, once, seconds)
-        finally:
-            session.stop(spark)
+    port = config.metrics_port
+    server = Server(observer.state, config.metrics_host, port) if port is not None else None
+    with _signals(stop), server or nullcontext(), _session(config, spark, verbose, progress) as running:
+        with watch(observer, server.url if server else ""):
+            _supervise(config, chosen, running, observer, stop, once, seconds)
     return observer
+
+
+@contextmanager
+def _session(
+    config: PipelineConfig, given: SparkSession | None, verbose: bool, progress: Callable[[str], None]
+) -> Iterator[SparkSession]:
+    if given is not None:
+        yield given
+        return
+    progress("starting Spark")
+    name = f"rivermouth {config.pipeline}"
+    spark = session.start(name, config.spark.master, config.spark.conf, verbose, progress)
+    try:
+        yield spark
+    finally:
+        session.stop(spark)
 
 
 def _supervise(

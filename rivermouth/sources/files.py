@@ -104,7 +104,7 @@ class Files(Source):
         from rivermouth.delta.storage import parse_uri
 
         root = Path(parse_uri(scope.table_uri))
-        self.manifests = Manifests(root / "_rivermouth" / f"{scope.pipeline}.{scope.sink}" / "files")
+        self.manifests = Manifests(root / "_rivermouth" / scope.pipeline / scope.sink / "files")
         self._taken: dict[str, File] = {}
         self._counted = 0
         self._pending: list[list[File]] = []

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pydantic import Field, field_validator
 
 from rivermouth.config.model import Model
+from rivermouth.config.values import Integer, Number
 from rivermouth.records import Bounds, Offsets, Partition
 from rivermouth.sources.base import Scope, Source
 
@@ -62,15 +63,15 @@ class GeneratorConfig(Model):
         min_length=1,
         description=f"Which topics to play, of: {', '.join(_VALUES)}.",
     )
-    rate: float | None = Field(
+    rate: Number | None = Field(
         default=None, gt=0, description="Records a second and topic; left out: as fast as they are taken."
     )
-    count: int | None = Field(
+    count: Integer | None = Field(
         default=None, ge=0, description="Records a topic in all; left out: no end with a rate, a million without."
     )
-    partitions: int = Field(default=1, ge=1, le=1000, description="Partitions a topic.")
-    broken: float = Field(default=0.0, ge=0, le=1, description="The share of records that are broken.")
-    seed: int = Field(default=0, description="Another seed gives other events.")
+    partitions: Integer = Field(default=1, ge=1, le=1000, description="Partitions a topic.")
+    broken: Number = Field(default=0.0, ge=0, le=1, description="The share of records that are broken.")
+    seed: Integer = Field(default=0, description="Another seed gives other events.")
     start_time: datetime = Field(
         default=datetime(2026, 1, 1, tzinfo=timezone.utc), description="The time of the first event."
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from rivermouth.config.model import Model
+from rivermouth.config.values import problem
 from rivermouth.errors import SourceInvalid, SourceUnavailable
 from rivermouth.records import Bounds, Offsets, Partition
 from rivermouth.sources.base import Scope, Source
@@ -91,8 +92,10 @@ class KafkaConfig(Model):
 
     @model_validator(mode="after")
     def _one_of(self) -> KafkaConfig:
-        if (self.topics is None) == (self.topic_pattern is None):
-            raise ValueError("give either topics or topic_pattern")
+        if self.topics is None and self.topic_pattern is None:
+            raise problem("MissingKey", "topics is missing", hint="list the topics, or give a topic_pattern")
+        if self.topics is not None and self.topic_pattern is not None:
+            raise problem("ConflictingKeys", "topics and topic_pattern exclude each other", key="topic_pattern")
         return self
 
 
