@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from rivermouth.observe.observer import Observer
 from rivermouth.spark import session
+from tests.lake import Lake
 from tests.services.kafka import Broker
 
 if TYPE_CHECKING:
@@ -51,3 +53,17 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """The Kafka broker of this test process; make topics with `kafka.create_topic()`."""
     with Broker(tmp_path_factory.mktemp("kafka")) as broker:
         yield broker
+
+
+@pytest.fixture
+def lake(tmp_path: Path, spark: SparkSession) -> Lake:
+    """A folder of tables, with pipelines to fill it and DuckDB to look at it."""
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    return Lake(folder, spark)
+
+
+@pytest.fixture
+def statuses() -> Callable[[Observer], dict[str, Any]]:
+    """What was observed of each sink, by its name."""
+    return lambda observer: {status.name: status for status in observer.state.sinks()}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import pytest
 import yaml
 from duckdb_extensions import import_extension
 
@@ -55,13 +53,3 @@ class Lake:
     def spark_count(self, name: str) -> int:
         """Ask delta-spark."""
         return int(self.spark.read.format("delta").load(str(self.folder / name)).count())
-
-
-@pytest.fixture
-def lake(tmp_path: Path, spark: Any) -> Lake:
-    return Lake(tmp_path, spark)
-
-
-@pytest.fixture
-def statuses() -> Callable[[Observer], dict[str, Any]]:
-    return lambda observer: {status.name: status for status in observer.state.sinks()}

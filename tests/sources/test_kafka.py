@@ -1,0 +1,236 @@
+"""A real broker: where reading begins, what is read, and that nothing is read twice."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from pydantic import ValidationError
+
+from rivermouth.sources.kafka import KafkaConfig
+from tests.services.kafka import Message
+
+SCHEMA = {"schema": "n BIGINT NOT NULL"}
+
+
+@pytest.fixture
+def source(kafka):
+    def describe(*topics: str, **more):
+        named = {"topics": list(topics)} if topics else {}
+        return {"connector": "kafka", "config": {"bootstrap_servers": kafka.bootstrap_servers, **named, **more}}
+
+    return describe
+
+
+def numbers(start: int, end: int, **more):
+    return [Message(b'{"n": %d}' % n, **more) for n in range(start, end)]
+
+
+def landed(lake, name: str = "t"):
+    return [n for (n,) in lake.query(f"SELECT n FROM {{{name}}} ORDER BY n")]
+
+
+def test_records_land_once_over_several_runs(lake, kafka, source):
+    topic = kafka.create_topic(partitions=4)
+    kafka.produce(topic, numbers(0, 1000))
+    lake.run(source(topic), {"t": SCHEMA})
+    kafka.produce(topic, numbers(1000, 1500))
+    lake.run(source(topic), {"t": SCHEMA})
+    lake.run(source(topic), {"t": SCHEMA})
+    assert landed(lake) == list(range(1500)) == sorted(range(lake.spark_count("t")))
+
+
+def test_latest_means_the_moment_of_the_first_start_for_ever(lake, kafka, source):
+    topic = kafka.create_topic(partitions=2)
+    kafka.produce(topic, numbers(0, 10))
+    lake.run(source(topic, starting_offsets="latest"), {"t": SCHEMA})
+    kafka.produce(topic, numbers(10, 20))  # while it is down
+    lake.run(source(topic, starting_offsets="latest"), {"t": SCHEMA})
+    assert landed(lake) == list(range(10, 20))
+
+
+def test_a_timestamp_begins_at_the_first_record_that_late(lake, kafka, source):
+    topic = kafka.create_topic(partitions=2, config={"retention.ms": "-1"})  # the records are old
+    for n in range(10):
+        kafka.produce(topic, numbers(n, n + 1, timestamp_ms=1_767_225_600_000 + n * 1000, partition=n % 2))
+    lake.run(source(topic, starting_offsets="2026-01-01T00:00:05Z"), {"t": SCHEMA})
+    assert landed(lake) == [5, 6, 7, 8, 9]
+    lake.run(source(topic, starting_offsets="2030-01-01"), {"late": SCHEMA})
+    assert landed(lake, "late") == []
+
+
+def test_offsets_for_each_partition(lake, kafka, source):
+    topic = kafka.create_topic(partitions=3)
+    for partition in range(3):
+        kafka.produce(topic, numbers(partition * 10, partition * 10 + 10, partition=partition))
+    lake.run(source(topic, starting_offsets={topic: {0: 7, 1: "latest"}}), {"t": SCHEMA})
+    assert landed(lake) == [7, 8, 9, *range(20, 30)]
+
+
+def test_a_partition_that_does_not_exist_is_named(lake, kafka, source, statuses):
+    topic = kafka.create_topic(partitions=1)
+    seen = statuses(lake.run(source(topic, starting_offsets={topic: {5: 0}}), {"t": SCHEMA}))["t"]
+    assert (seen.phase, seen.last_error.code) == ("failed", "SourceInvalid")
+    assert f"{topic}/5" in seen.last_error.message
+
+
+def test_a_pattern_takes_the_topics_that_match_also_later_ones(lake, kafka, source):
+    prefix = kafka.create_topic("shop")
+    kafka.create_named_topic(f"{prefix}.a")
+    kafka.produce(f"{prefix}.a", numbers(0, 5))
+    wanted = source(topic_pattern=f"{prefix}[.].*")
+    lake.run(wanted, {"t": SCHEMA})
+    kafka.create_named_topic(f"{prefix}.b")
+    kafka.produce(f"{prefix}.b", numbers(5, 10))
+    lake.run(wanted, {"t": SCHEMA})
+    assert landed(lake) == list(range(10))
+
+
+def test_partitions_added_later_are_read_from_their_beginning(lake, kafka, source):
+    topic = kafka.create_topic(partitions=1)
+    kafka.produce(topic, numbers(0, 5))
+    lake.run(source(topic, starting_offsets="latest"), {"t": SCHEMA})
+    kafka.add_partitions(topic, 3)
+    kafka.produce(topic, numbers(5, 10, partition=2))
+    lake.run(source(topic, starting_offsets="latest"), {"t": SCHEMA})
+    assert landed(lake) == list(range(5, 10))
+
+
+def test_aborted_records_are_not_read_and_open_transactions_wait(lake, kafka, source):
+    topic = kafka.create_topic()
+    kafka.produce(topic, numbers(0, 5), transaction="commit")
+    kafka.produce(topic, numbers(100, 105), transaction="abort")
+    kafka.produce(topic, numbers(5, 10), transaction="commit")
+    lake.run(source(topic), {"t": SCHEMA})
+    lake.run(source(topic), {"t": SCHEMA})
+    assert landed(lake) == list(range(10))
+    lake.run(source(topic, isolation_level="read_uncommitted"), {"raw": SCHEMA})
+    assert landed(lake, "raw") == [*range(10), *range(100, 105)]
+
+
+def test_headers_keys_and_tombstones_reach_the_dead_letters_whole(lake, kafka, source):
+    topic = kafka.create_topic()
+    kafka.produce(
+        topic,
+        [
+            Message(b"\xff\x00 not json", key=b"k\xff", headers=[("h", b"\x00\x01"), ("h", None)]),
+            Message(None, key=b"gone"),
+        ],
+    )
+    lake.run(source(topic), {"t": SCHEMA})
+    rows = lake.query('SELECT key, value, headers, topic, "offset", reason FROM {t_dead_letters} ORDER BY "offset"')
+    assert rows[0] == (
+        b"k\xff",
+        b"\xff\x00 not json",
+        [{"key": "h", "value": b"\x00\x01"}, {"key": "h", "value": None}],
+        topic,
+        0,
+        "InvalidEncoding",
+    )
+    assert (rows[1][:2], rows[1][5]) == ((b"gone", None), "NullValue")
+
+
+def test_envelopes_tell_the_type_of_event(lake, kafka, source):
+    topic = kafka.create_topic()
+    kafka.produce(
+        topic,
+        [
+            Message(b'{"id": 1}'),
+            Message(b'{"id": 1}', headers=[("event_type", b"state")]),
+            Message(b'{"op": "u", "after": {"id": 1}}'),
+            Message(None, key=b'{"id": 1}'),
+        ],
+    )
+    lake.run(source(topic), {"t": {"partition_columns": ["event_type"]}})
+    rows = lake.query("SELECT event_type, data, stream FROM {t} ORDER BY event_type")
+    assert rows == [
+        ("delete", '{"id": 1}', topic),
+        ("insert", '{"id": 1}', topic),
+        ("state", '{"id": 1}', topic),
+        ("update", '{"op": "u", "after": {"id": 1}}', topic),
+    ]
+
+
+def test_a_running_pipeline_follows_the_topic_and_takes_up_new_partitions(lake, kafka, source, monkeypatch):
+    monkeypatch.setattr("rivermouth.sources.kafka._METADATA_SECONDS", 0.5)
+    topic = kafka.create_topic()
+    done = threading.Event()
+
+    def feed():
+        kafka.produce(topic, numbers(0, 50))
+        kafka.add_partitions(topic, 2)
+        kafka.produce(topic, numbers(50, 100, partition=1))
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not done.is_set():
+            folder = lake.folder / "t"
+            if folder.exists() and len(landed(lake)) == 100:
+                done.set()
+            time.sleep(0.2)
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    keys = {**SCHEMA, "flush_interval": "200ms"}
+    run = threading.Thread(target=lambda: lake.run(source(topic, starting_offsets="latest"), {"t": keys}, seconds=30))
+    run.start()
+    feeder.join()
+    run.join()
+    missing = set(range(50, 100)) - set(landed(lake))
+    assert not missing
+    assert len(landed(lake)) == len(set(landed(lake)))
+
+
+def test_a_topic_that_does_not_exist_is_an_error_that_may_pass(lake, kafka, source, statuses, monkeypatch):
+    monkeypatch.setattr("rivermouth.pipeline.loop.FIRST_PAUSE", 0.01)
+    seen = statuses(lake.run(source("no-such-topic"), {"t": SCHEMA}))["t"]
+    assert (seen.phase, seen.last_error.code) == ("failed", "SourceUnavailable")
+    assert "no-such-topic" in seen.last_error.message
+
+
+def test_expired_offsets_are_an_error_that_shows_the_range(lake, kafka, source, statuses):
+    topic = kafka.create_topic()
+    kafka.produce(topic, numbers(0, 5))
+    lake.run(source(topic), {"t": SCHEMA})
+    kafka.produce(topic, numbers(5, 20))
+    kafka.delete_records(topic, {0: 12})
+    seen = statuses(lake.run(source(topic), {"t": SCHEMA}))["t"]
+    assert (seen.phase, seen.last_error.code) == ("failed", "DataLoss")
+    assert "offsets 5 to 11" in seen.last_error.message
+
+
+def test_a_recreated_topic_is_recognised(lake, kafka, source, statuses):
+    topic = kafka.create_topic()
+    kafka.produce(topic, numbers(0, 5))
+    lake.run(source(topic), {"t": SCHEMA})
+    kafka.delete_topic(topic)
+    kafka.create_named_topic(topic)
+    kafka.produce(topic, numbers(0, 50))
+    seen = statuses(lake.run(source(topic), {"t": SCHEMA}))["t"]
+    assert (seen.phase, seen.last_error.code) == ("failed", "ProgressLost")
+    assert landed(lake) == list(range(5))
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({}, "topics is missing"),
+        ({"topics": ["a"], "topic_pattern": "b"}, "exclude each other"),
+        ({"topics": []}, "at least 1"),
+        ({"topic_pattern": "("}, "not a regular expression"),
+        ({"topics": ["a"], "starting_offsets": "sometimes"}, "starting_offsets"),
+        ({"topics": ["a"], "starting_offsets": 1767225600}, "bare number"),
+        ({"topics": ["a"], "starting_offsets": {"a": {0: -1}}}, "greater than or equal to 0"),
+        ({"topics": ["a"], "options": {"kafka.bootstrap.servers": "x"}}, "bootstrap_servers"),
+        ({"topics": ["a"], "options": {"isolation.level": "x"}}, "isolation_level"),
+    ],
+)
+def test_mistakes_in_the_config_are_told(keys, words):
+    with pytest.raises(ValidationError, match=words):
+        KafkaConfig(bootstrap_servers="localhost:9092", **keys)
+
+
+def test_options_are_client_properties_with_or_without_a_prefix():
+    config = KafkaConfig(
+        bootstrap_servers="b", topics=["a"], options={"kafka.client.id": "x", "fetch.max.bytes": 1, "a.b": True}
+    )
+    assert config.options == {"client.id": "x", "fetch.max.bytes": "1", "a.b": "true"}
