@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rivermouth.errors import SetupError
-from rivermouth.spark import gateway, jars, java, log4j, machine, settings
+from rivermouth.spark import archive, command, gateway, jars, java, log4j, machine, settings
 from rivermouth.spark.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def start(
             cores=machine.cores(),
             memory=machine.memory(),
         )
-        return _start(runtime, values, scratch, verbose)
+        return _start(runtime, files, values, scratch, verbose)
     except BaseException:
         scratch.remove()
         raise
@@ -55,33 +55,36 @@ def start(
 
 def stop(spark: SparkSession) -> None:
     """End the session, its workers and its JVM, and wait until they are gone."""
-    from pyspark import SparkContext
-
     jvm, scratch = _running.pop(spark.sparkContext.applicationId)
     try:
         spark.stop()
     finally:
         jvm.end()
-        # pyspark would otherwise hand the ended JVM to the next session.
-        SparkContext._gateway = None
-        SparkContext._jvm = None
+        _forget_jvm()
         scratch.remove()
 
 
-def _start(runtime: java.Java, values: Mapping[str, str], scratch: Scratch, verbose: bool) -> SparkSession:
-    import pyspark
+def prepare() -> None:
+    """Make starts of embedded sessions quicker on this machine, once."""
+    archive.make(java.find(), command.all_jars(_spark_home(), jars.ensure()), command.MODULE_OPTIONS)
+
+
+def _start(
+    runtime: java.Java, files: list[Path], values: Mapping[str, str], scratch: Scratch, verbose: bool
+) -> SparkSession:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    home = Path(pyspark.__file__).parent
     properties = scratch.path / "spark.properties"
     properties.touch(mode=0o600)
     properties.write_text(settings.as_file(values), encoding="utf-8")
-    command = [str(home / "bin" / "spark-submit"), "--properties-file", str(properties), "pyspark-shell"]
     environment = {"JAVA_HOME": str(runtime.home), "PYSPARK_PYTHON": _worker_python(values["spark.master"])}
     if settings.is_embedded(values["spark.master"]):
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
-    jvm = gateway.launch(command, environment, scratch.path, verbose)
+        line = command.embedded(runtime, command.all_jars(_spark_home(), files), values, properties)
+    else:
+        line = command.submitted(_spark_home(), properties)
+    jvm = gateway.launch(line, environment, scratch.path, verbose)
     interrupt = signal.getsignal(signal.SIGINT)
     try:
         with gateway.environment_of(environment):
@@ -89,17 +92,29 @@ def _start(runtime: java.Java, values: Mapping[str, str], scratch: Scratch, verb
             spark = SparkSession.builder.getOrCreate()
     except Exception as error:
         jvm.end()
-        SparkContext._gateway = None
-        SparkContext._jvm = None
-        raise SetupError(
-            f"Spark did not start: {_first_line(error)}; {gateway.tail(scratch.path)}"
-        ) from error
+        _forget_jvm()
+        raise SetupError(f"Spark did not start: {_first_line(error)}") from error
     finally:
         # pyspark takes Ctrl-C for itself; what to do about it is the pipeline's decision.
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, interrupt)
     _running[spark.sparkContext.applicationId] = (jvm, scratch)
     return spark
+
+
+def _forget_jvm() -> None:
+    """Keep pyspark from handing the ended JVM to the next session."""
+    from pyspark import SparkContext
+
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+
+
+def _spark_home() -> Path:
+    import pyspark
+
+    return Path(pyspark.__file__).parent
 
 
 def _java_options(folder: Path, verbose: bool) -> list[str]:

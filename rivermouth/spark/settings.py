@@ -69,13 +69,15 @@ def properties(
     ours = dict(_EVERYWHERE)
     ours["spark.app.name"] = app_name
     ours["spark.master"] = with_retries(master)
-    ours["spark.jars"] = ",".join(str(path) for path in jars)
     ours["spark.sql.warehouse.dir"] = (folder / "warehouse").as_uri()
     ours["spark.driver.memory"] = driver_memory(memory)
     if is_embedded(master):
         ours.update(_ON_ONE_MACHINE)
         ours["spark.local.dir"] = str(folder)
         ours["spark.sql.shuffle.partitions"] = str(cores)
+    else:
+        # An embedded session has them on its class path, which spares it a copy.
+        ours["spark.jars"] = ",".join(str(path) for path in jars)
     options = " ".join(_quoted(option) for option in java_options)
     theirs = conf.get("spark.driver.extraJavaOptions", "")
     return {**ours, **conf, "spark.driver.extraJavaOptions": f"{options} {theirs}".strip()}
