@@ -152,9 +152,9 @@ class TableWriter:
         self._buffered = 0
 
     def _pieces(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """A batch cut into pieces no larger than a row group."""
-        groups = max(rows.num_rows / _GROUP_ROWS, rows.nbytes / min(_GROUP_BYTES, self._target))
-        step = rows.num_rows if groups <= 1 else max(1, int(rows.num_rows / groups))
+        """A batch cut into pieces no larger than a row group, and small beside a file."""
+        pieces = max(rows.num_rows / _GROUP_ROWS, rows.nbytes / min(_GROUP_BYTES, self._target / 8))
+        step = rows.num_rows if pieces <= 1 else max(1, int(rows.num_rows / pieces))
         for start in range(0, rows.num_rows, step):
             yield rows.slice(start, step) if step < rows.num_rows else rows
 

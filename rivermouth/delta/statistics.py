@@ -3,6 +3,9 @@
 Most come from the Parquet footer, where they cost nothing. Not those of floats: Parquet leaves NaN out of
 its bounds, and engines in which NaN is greater than every number (Spark, DuckDB, DataFusion) then skip
 rows they should find. So floats have no statistics in the footer, and theirs are taken while writing.
+
+A file has bounds for all its columns or for none: where there are some, deltalake's `to_pyarrow_dataset`
+takes a missing one for "no value matches".
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import pyarrow.parquet as pq
 
 DEFAULT_INDEXED = 32
 _PREFIX = 32  # characters of a string that go into the log
+_LONGEST_IN_FOOTER = 4096  # bytes of a string; Parquet leaves out bounds that are longer
 _LAST_CHARACTER = 0x10FFFF
 _EPOCH = datetime(1970, 1, 1)
 
@@ -85,37 +89,75 @@ class Observer:
     """Takes the statistics of one file: `see` each row group, then `finish` with the footer."""
 
     plan: Plan
-    _seen: dict[int, _Bounds] = field(default_factory=dict)
+    _seen: dict[int, _Bounds] = field(default_factory=dict)  # by column
+    _groups: int = 0
+    _long: set[tuple[int, int]] = field(default_factory=set)  # row group and column
 
     def see(self, rows: pa.Table) -> None:
         """Look at a row group before it is written."""
-        for leaf in self.plan.observed:
+        for leaf in self.plan.leaves:
             bounds = self._seen.setdefault(leaf.column, _Bounds())
-            values = _values(rows, leaf.path)
-            bounds.nulls = (bounds.nulls or 0) + values.null_count
-            if not pa.types.is_floating(leaf.type) or values.null_count == len(values):
-                continue
-            # A sum costs a tenth of is_nan, and NaN in gives NaN out (so does inf - inf: no bounds then).
-            if math.isnan(pc.sum(values).as_py()):
-                bounds.known = False
-            else:
-                ends = pc.min_max(values).as_py()
-                bounds.widen(ends["min"], ends["max"])
+            if leaf.is_observed:
+                values = _values(rows, leaf.path)
+                bounds.nulls = (bounds.nulls or 0) + values.null_count
+                if pa.types.is_floating(leaf.type) and values.null_count < len(values):
+                    _see_floats(bounds, values)
+            elif _is_text(leaf.type):
+                values = _values(rows, leaf.path)
+                if (pc.max(pc.binary_length(values)).as_py() or 0) > _LONGEST_IN_FOOTER:
+                    ends = pc.min_max(values).as_py()
+                    bounds.widen(ends["min"].encode(), ends["max"].encode())
+                    self._long.add((self._groups, leaf.column))
+        self._groups += 1
 
     def finish(self, footer: pq.FileMetaData) -> str:
         """The statistics as the JSON of an `add` action."""
         lows: dict[str, Any] = {}
         highs: dict[str, Any] = {}
         nulls: dict[str, Any] = {}
+        complete = True
         for leaf in self.plan.leaves:
-            bounds = self._seen[leaf.column] if leaf.is_observed else _from_footer(footer, leaf.column)
+            bounds = self._seen[leaf.column]
+            if not leaf.is_observed:
+                self._add_footer(bounds, footer, leaf.column)
             if bounds.nulls is not None:
                 _put(nulls, leaf.path, bounds.nulls)
-            if bounds.known and bounds.low is not None:
-                _put(lows, leaf.path, _low(bounds.low, leaf.type))
-                _put(highs, leaf.path, _high(bounds.high, leaf.type))
-        found = {"numRecords": footer.num_rows, "minValues": lows, "maxValues": highs, "nullCount": nulls}
-        return msgspec.json.encode(found).decode()
+            if not _has_bounds(leaf.type) or bounds.nulls == footer.num_rows:
+                continue
+            low, high = (
+                (_low(bounds.low, leaf.type), _high(bounds.high, leaf.type)) if bounds.known else (None, None)
+            )
+            complete = complete and low is not None and high is not None
+            _put(lows, leaf.path, low)
+            _put(highs, leaf.path, high)
+        found: dict[str, Any] = {"numRecords": footer.num_rows}
+        if complete:
+            found |= {"minValues": lows, "maxValues": highs}
+        return msgspec.json.encode(found | {"nullCount": nulls}).decode()
+
+    def _add_footer(self, bounds: _Bounds, footer: pq.FileMetaData, column: int) -> None:
+        for number in range(footer.num_row_groups):
+            group = footer.row_group(number)
+            found = group.column(column).statistics
+            if found is None or not found.has_null_count:
+                bounds.nulls = None
+            elif bounds.nulls is not None:
+                bounds.nulls += found.null_count
+            if (number, column) in self._long:
+                continue
+            if found is not None and found.has_min_max:
+                bounds.widen(found.min_raw, found.max_raw)
+            elif bounds.nulls is None or found.null_count < group.num_rows:
+                bounds.known = False
+
+
+def _see_floats(bounds: _Bounds, values: pa.ChunkedArray) -> None:
+    # A sum costs a tenth of is_nan, and NaN in gives NaN out (so does inf - inf: no bounds then).
+    if math.isnan(pc.sum(values).as_py()):
+        bounds.known = False
+    else:
+        ends = pc.min_max(values).as_py()
+        bounds.widen(ends["min"], ends["max"])
 
 
 def _leaves(fields: Sequence[pa.Field], path: tuple[str, ...], column: int) -> list[Leaf]:
@@ -149,24 +191,6 @@ def _values(rows: pa.Table, path: tuple[str, ...]) -> pa.ChunkedArray:
     return values
 
 
-def _from_footer(footer: pq.FileMetaData, column: int) -> _Bounds:
-    bounds = _Bounds()
-    for number in range(footer.num_row_groups):
-        group = footer.row_group(number)
-        found = group.column(column).statistics
-        if found is None:
-            return _Bounds(nulls=None, known=False)
-        if not found.has_null_count:
-            bounds.nulls = None
-        elif bounds.nulls is not None:
-            bounds.nulls += found.null_count
-        if found.has_min_max:
-            bounds.widen(found.min_raw, found.max_raw)
-        elif not (found.has_null_count and found.null_count == group.num_rows):
-            bounds.known = False  # Parquet leaves out bounds of more than 4 KiB
-    return bounds
-
-
 def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
     if value is None:
         return
@@ -175,58 +199,65 @@ def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
     tree[path[-1]] = value
 
 
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _has_bounds(kind: pa.DataType) -> bool:
+    binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return not (binary or pa.types.is_nested(kind))
+
+
 def _low(raw: Any, kind: pa.DataType) -> Any:
     if pa.types.is_timestamp(kind):
         return _moment(raw // 1000, kind)
     if pa.types.is_floating(kind):
-        return None if math.isinf(raw) else raw or -0.0  # zero has two signs: the bounds hold both
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        text = _text(raw)
-        return None if text is None else text[:_PREFIX]
+        return _number(raw or -0.0)  # zero has two signs, and the bounds hold both
+    if _is_text(kind):
+        return raw.decode()[:_PREFIX]
     return _exact(raw, kind)
 
 
 def _high(raw: Any, kind: pa.DataType) -> Any:
     if pa.types.is_timestamp(kind):
-        return _moment(-(-raw // 1000), kind)
+        # In the last millisecond of the year 9999 there is no rounding up; readers add one to what they find.
+        return _moment(-(-raw // 1000), kind) or _moment(raw // 1000, kind)
     if pa.types.is_floating(kind):
-        return None if math.isinf(raw) else raw or 0.0
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        text = _text(raw)
-        return None if text is None else prefix_above(text)
+        return _number(raw or 0.0)
+    if _is_text(kind):
+        return prefix_above(raw.decode())
     return _exact(raw, kind)
+
+
+def _number(number: float) -> float | str:
+    """A float as Spark writes it: JSON has no infinity."""
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    return number
 
 
 def _exact(raw: Any, kind: pa.DataType) -> Any:
     if pa.types.is_date32(kind):
         try:
             return (date(1970, 1, 1) + timedelta(days=raw)).isoformat()
-        except OverflowError:
+        except OverflowError:  # outside the years 1 to 9999
             return None
     if pa.types.is_decimal(kind):
         unscaled = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
         return msgspec.Raw(decimal_text(unscaled, kind.scale).encode())
-    # Delta has no bounds for booleans and binary.
-    return raw if pa.types.is_integer(kind) else None
+    return raw
 
 
 def _moment(milliseconds: int, kind: pa.DataType) -> str | None:
     try:
         moment = _EPOCH + timedelta(milliseconds=milliseconds)
-    except OverflowError:  # outside the years 1 to 9999
+    except OverflowError:
         return None
     return moment.isoformat("T", "milliseconds") + ("" if kind.tz is None else "Z")
 
 
-def _text(raw: bytes) -> str | None:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return None
-
-
-def prefix_above(text: str) -> str | None:
-    """A short string not less than `text` in the order of code points; None if there is none."""
+def prefix_above(text: str) -> str:
+    """A string not less than `text` in the order of code points, and short if there is a short one."""
     if len(text) <= _PREFIX:
         return text
     for index in range(_PREFIX - 1, -1, -1):
@@ -235,7 +266,7 @@ def prefix_above(text: str) -> str | None:
             code = 0xE000
         if code <= _LAST_CHARACTER:
             return text[:index] + chr(code)
-    return None
+    return text
 
 
 def decimal_text(unscaled: int, scale: int) -> str:
