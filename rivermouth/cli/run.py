@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import sys
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -88,9 +87,7 @@ def start(config: PipelineConfig, **options: Any) -> Observer:
         return run(config, watch=watch, progress=status.update, **options)
 
 
-def _watch_quietly(observer: Observer, address: str) -> AbstractContextManager[Any]:
+def _watch_quietly(observer: Observer, _address: str) -> AbstractContextManager[Any]:
     from rivermouth.observe.report import Reporter
 
-    if address:
-        print(f"metrics and health at {address}", file=sys.stderr)
     return Reporter(observer)

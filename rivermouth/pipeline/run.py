@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -24,6 +25,8 @@ from rivermouth.spark import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+LOGGER = logging.getLogger("rivermouth")
 
 Watch = Callable[[Observer, str], AbstractContextManager[Any]]
 """Makes what shows the pipeline while it runs, from its observer and the address of its pages."""
@@ -66,8 +69,10 @@ def run(
     stop = threading.Event()
     port = config.metrics_port
     server = Server(observer.state, config.metrics_host, port) if port is not None else None
-    with _signals(stop), server or nullcontext(), _session(config, spark, verbose, progress) as running:
-        with watch(observer, server.url if server else ""):
+    with _signals(stop), server or nullcontext():
+        if server:
+            LOGGER.info("metrics and health at %s", server.url)
+        with _session(config, spark, verbose, progress) as running, watch(observer, server.url if server else ""):
             _supervise(config, chosen, running, observer, stop, once, seconds)
     return observer
 
