@@ -15,10 +15,10 @@ DEV     := $(VENV)/.installed-dev
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "make %-13s %s\n", $$1, $$2}'
 
-setup: $(RUNTIME) ## install rivermouth into .venv and fetch the jars
+setup: $(RUNTIME) ## install rivermouth into .venv, fetch the jars, make starts quick
 	@$(BIN)/rivermouth setup
 
-demo: setup ## watch a web shop's events land in Delta tables under ./demo-lake
+demo: $(RUNTIME) ## watch a web shop's events land in Delta tables under ./demo-lake
 	@$(BIN)/rivermouth demo
 
 test: $(DEV) ## run the tests; all of them, also the slow ones, when CI=true

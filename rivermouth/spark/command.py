@@ -21,9 +21,12 @@ _OPENED = (
 )
 MODULE_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
+    "--enable-native-access=ALL-UNNAMED",
     *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
     "-Djdk.reflect.useDirectMethodHandle=false",
     "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
 )
 
 

@@ -65,8 +65,13 @@ def stop(spark: SparkSession) -> None:
 
 
 def prepare() -> None:
-    """Make starts of embedded sessions quicker on this machine, once."""
+    """Make starts of embedded sessions quicker on this machine, once; it costs as much as a few starts."""
     archive.make(java.find(), command.all_jars(_spark_home(), jars.ensure()), command.MODULE_OPTIONS)
+
+
+def is_prepared() -> bool:
+    """Whether `prepare` has been done for the present Java and jars."""
+    return archive.path(java.find(), command.all_jars(_spark_home(), jars.ensure())).is_file()
 
 
 def _start(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from rivermouth.errors import SetupError
@@ -38,8 +42,6 @@ def _probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def test_workers_come_from_our_daemon(spark: SparkSession) -> None:
-    import sys
-
     rows = spark.range(0, 120_000, 1, 1).mapInArrow(_probe, "fact string").distinct().collect()
     assert {row.fact for row in rows} == {
         "archives=[]",
@@ -111,6 +113,37 @@ def test_each_thread_has_a_fair_pool_of_its_own(spark: SparkSession) -> None:
     weights = {pools.apply(number).name(): pools.apply(number).weight() for number in range(pools.size())}
     assert weights["orders"] == weights["clicks"] == 1
     assert context._jsc.sc().getSchedulingMode().toString() == "FAIR"
+
+
+def test_a_signal_to_the_whole_group_does_not_end_the_jvm(spark: SparkSession) -> None:
+    (jvm,) = [child for child in psutil.Process().children() if "SparkSubmit" in " ".join(child.cmdline())]
+    for blow in (signal.SIGTERM, signal.SIGINT):
+        jvm.send_signal(blow)
+    assert spark.range(3).count() == 3
+    assert jvm.is_running() and jvm.status() != psutil.STATUS_ZOMBIE
+
+
+def test_secrets_are_not_on_the_command_line_of_the_jvm() -> None:
+    script = (
+        "import psutil; from rivermouth.spark import session\n"
+        "spark = session.start('s', 'local[1]', {'spark.driver.memory': '1g', 'spark.hadoop.key': 'hush'})\n"
+        "lines = [' '.join(child.cmdline()) for child in psutil.Process().children(recursive=True)]\n"
+        "assert lines and not any('hush' in line for line in lines), lines\n"
+        "assert spark.conf.get('spark.hadoop.key') == 'hush'\n"
+        "session.stop(spark)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_jvm_that_cannot_start_says_why() -> None:
+    script = (
+        "from rivermouth.spark import session\n"
+        "session.start('s', 'local[1]', {'spark.driver.extraJavaOptions': '-XX:MaxMetaspaceSize=wrong'})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "SetupError: the JVM ended with code 1 before Spark was up" in done.stderr
+    assert "MaxMetaspaceSize=wrong" in done.stderr
 
 
 def test_a_second_session_in_one_process_is_refused(spark: SparkSession) -> None:
