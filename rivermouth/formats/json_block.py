@@ -7,6 +7,7 @@ again. What is left out is not lost: the caller decodes those records one by one
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from rivermouth.formats.json_maps import MapColumns, has_map
 
 _BLANKS = b" \t\r\n"
 _UNKNOWN_KEY = "unexpected field"
+_PROBE = 512
 _SLICE = 256
 _MAX_BYTES = 1 << 30  # the reader counts in 32 bits
 
@@ -42,11 +44,13 @@ class Block:
         self._read_schema = pa.schema([(field.name, read_type(field.type)) for field in self._fields])
         maps = [field for field in schema if has_map(field.type)]
         self._maps = MapColumns(maps) if maps else None
-        self._check = json_suspects.typed_decoder(schema)
+        self._decoded = schema
+        self._check, self._times = json_suspects.typed_decoder(schema), True
         # As long as no key outside of the schema was seen, none can hold a NaN to look for.
         self._unknown_keys = self._maps is not None
         # Bad records come in streaks: after a block that was refused, look for suspects first.
         self._suspicious = False
+        self._doubled_keys = False
 
     def decode(self, values: pa.Array, present: Rows) -> list[Piece]:
         """Decode what can be decoded of the rows `present`; the other rows are left out."""
@@ -56,6 +60,9 @@ class Block:
         if not self._suspicious and not self._maybe_not_finite(values):
             taken = values if len(chosen) == len(values) else values.take(pa.array(chosen))
             try:
+                if len(taken) > 8 * _PROBE:
+                    # A wrong value is only noticed when the whole block is parsed; mostly, a few tell.
+                    self._read(taken.slice(0, _PROBE))
                 return [self._piece(chosen, taken)]
             except pa.ArrowInvalid as error:
                 if not self._unknown_keys and _UNKNOWN_KEY in str(error):
@@ -65,32 +72,40 @@ class Block:
 
     def _without_suspects(self, values: pa.Array, chosen: Rows) -> Iterator[Piece]:
         listed = values.to_pylist()
-        suspects = json_suspects.find([listed[row] for row in chosen.tolist()], self._check)
+        good = _pick(listed, chosen)
+        suspects = json_suspects.find(good, self._check)
+        if self._times and 8 * len(suspects) > len(good):
+            # So many are hardly bad: their timestamps may be of a form that this check does not know.
+            self._times, self._check = False, json_suspects.typed_decoder(self._decoded, times=False)
+            suspects = json_suspects.find(good, self._check)
         self._suspicious = bool(suspects)
         chosen = chosen[rows.others(len(chosen), suspects)]
         for _ in range(3):
-            good = [listed[row] for row in chosen.tolist()]
+            good = _pick(listed, chosen)
+            if self._doubled_keys:
+                suspects = json_suspects.find_doubled_keys(good)
+                self._doubled_keys = bool(suspects)
+                chosen = chosen[rows.others(len(chosen), suspects)]
+                good = _pick(listed, chosen)
             try:
                 yield self._piece(chosen, good)
                 return
             except pa.ArrowInvalid as error:
                 if not self._unknown_keys and _UNKNOWN_KEY in str(error):
                     self._unknown_keys = True  # the typed pass has found every NaN
-                elif "specified twice" in str(error):
-                    # The typed pass does not see a key that is there twice; a count of the keys does, mostly.
-                    counts = np.array([value.count(b'":') for value in good])
-                    chosen = chosen[counts <= np.median(counts)]
+                elif not self._doubled_keys and "specified twice" in str(error):
+                    self._doubled_keys = True
                 else:
                     break
         for start in range(0, len(chosen), _SLICE):
             part = chosen[start : start + _SLICE]
             try:
-                yield self._piece(part, [listed[row] for row in part.tolist()])
+                yield self._piece(part, good[start : start + _SLICE])
             except pa.ArrowInvalid:
                 continue
 
     def _piece(self, chosen: Rows, values: pa.Array | list[bytes]) -> Piece:
-        arrays = _read(values, self._read_schema, "ignore" if self._unknown_keys else "error")
+        arrays = self._read(values)
         stored, bad = store_columns(arrays, self._fields)
         columns = dict(zip(self._read_schema.names, stored, strict=True))
         if self._maps is not None:
@@ -102,6 +117,9 @@ class Block:
             good = rows.others(len(chosen), bad)
             return Piece(chosen[good], events.take(pa.array(good)))
         return Piece(chosen, events)
+
+    def _read(self, values: pa.Array | list[bytes]) -> list[pa.Array]:
+        return _read(values, self._read_schema, "ignore" if self._unknown_keys else "error")
 
     def _maybe_not_finite(self, values: pa.Array) -> bool:
         """Whether an ignored key may hold a NaN or an infinity, which the reader lets pass."""
@@ -127,6 +145,12 @@ class Block:
         if self._maps is not None:
             good &= ~_mask(self._maps.maybe_doubled(values))
         return np.flatnonzero(good)
+
+
+def _pick(values: list[bytes], chosen: Rows) -> list[bytes]:
+    mask = np.zeros(len(values), np.bool_)
+    mask[chosen] = True
+    return list(compress(values, mask.tolist()))
 
 
 def _mask(array: pa.Array) -> npt.NDArray[np.bool_]:

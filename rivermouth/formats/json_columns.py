@@ -30,7 +30,7 @@ _TIME = r"(?:[01]\d|2[0-3])(?::[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?)?"
 _OFFSET = r"(?:Z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)"
 _NAIVE = f"^{_DAY}(?:[T ]{_TIME})?$"
 _ZONED = f"^{_DAY}[T ]{_TIME}{_OFFSET}$"
-_UTC, _NO_ZONE = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
+_NO_ZONE = pa.timestamp("us")
 _FIRST_DAY, _LAST_DAY = MIN_TIMESTAMP // 86_400_000_000, MAX_TIMESTAMP // 86_400_000_000
 
 
@@ -114,18 +114,20 @@ class Column:
             return self._only(good, array, rows).cast(pa.date32())
 
     def _timestamp(self, array: pa.Array, type_: pa.DataType, rows: Rows | None) -> pa.Array:
-        zoned = type_.tz is not None
         try:
             return array.cast(type_)
         except pa.ArrowInvalid:
             pass
         # Some have no offset, or are bad.
-        naive = pc.match_substring_regex(array, _NAIVE)
-        offset = pc.match_substring_regex(array, _ZONED)
-        array = self._only(pc.or_(naive, offset) if zoned else naive, array, rows)
         nothing = pa.scalar(None, pa.string())
-        without = pc.if_else(naive, array, nothing).cast(_NO_ZONE).view(type_)
-        return pc.coalesce(pc.if_else(offset, array, nothing).cast(_UTC), without) if zoned else without
+        if type_.tz is None:
+            return self._only(pc.match_substring_regex(array, _NAIVE), array, rows).cast(type_)
+        zoned = pc.match_substring_regex(array, _ZONED).fill_null(True)
+        places = np.flatnonzero(~zoned.to_numpy(zero_copy_only=False))
+        rest = array.take(pa.array(places))
+        good = pc.match_substring_regex(rest, _NAIVE)
+        naive = self._only(good, rest, places if rows is None else rows[places]).cast(_NO_ZONE).view(type_)
+        return pc.replace_with_mask(pc.if_else(zoned, array, nothing).cast(type_), pc.invert(zoned), naive)
 
     def _binary(self, array: pa.Array, rows: Rows | None) -> pa.Array:
         data = [None if text is None else base64_bytes(text) for text in array.to_pylist()]

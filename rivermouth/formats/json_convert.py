@@ -231,7 +231,7 @@ def _timestamp(value: Any, zoned: bool, name: str) -> int:
         raise BadValue(WRONG_TYPE, f"{show(value)} is not a time of the day ({name})")
     offset = match[8]
     if offset and not zoned:
-        raise BadValue(WRONG_TYPE, f"{show(value)} has an offset, the column has none ({name})")
+        raise BadValue(WRONG_TYPE, f"{show(value)} has an offset, the column none ({name})")
     micros = _days(value, match, name) * _DAY + int((match[7] or "0").ljust(6, "0"))
     micros += (hour * 3600 + minute * 60 + second) * 1_000_000
     if offset and offset != "Z":

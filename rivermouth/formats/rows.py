@@ -37,12 +37,9 @@ def not_utf8(values: pa.Array) -> list[int]:
     try:
         values.cast(pa.string())
     except pa.ArrowInvalid:
-        if len(values) <= 64:
-            found = enumerate(values.to_pylist())
-            return [row for row, value in found if value is not None and encoding_error(value)]
-        step = max(64, len(values) // 16)
-        starts = range(0, len(values), step)
-        return [start + row for start in starts for row in not_utf8(values.slice(start, step))]
+        suspects = pc.indices_nonzero(pc.invert(pc.string_is_ascii(values.view(pa.string()))))
+        found = zip(suspects.to_pylist(), values.take(suspects).to_pylist(), strict=True)
+        return [row for row, value in found if encoding_error(value)]
     return []
 
 
