@@ -284,6 +284,16 @@ def test_duckdb_finds_every_row(duck: duckdb.DuckDBPyConnection, sample: Sample)
     on_table(check, sample)
 
 
+def test_nan_beside_a_number_is_found(duck: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    batch = pa.record_batch({"x": [float("nan"), 1.0], "s": [{"x": float("nan")}, {"x": 1.0}]})
+    engine = QueryBuilder().register("t", create(tmp_path, batch.schema, write(tmp_path, [batch])))
+    for column, inside in (("x", "x"), ("s.x", "s['x']")):
+        found = duck.execute(f"SELECT x FROM delta_scan('{tmp_path}') WHERE {column} > 5").fetchall()
+        assert len(found) == 1
+        found = pa.table(engine.execute(f"SELECT x FROM t WHERE {inside} > 5").read_all())
+        assert len(found) == 1
+
+
 # A row is a file, so that every bound is an edge; columns ascend as Spark orders them: NaN is the greatest.
 EDGES: dict[str, list[Any]] = {
     "long": [-(2**63), 2**63 - 1],
@@ -307,7 +317,9 @@ def test_delta_spark_finds_every_row(spark: SparkSession, tmp_path: Path) -> Non
 
     schema = pa.schema([(name, KINDS[name].type) for name in EDGES])
     files = [{name: dict(enumerate(EDGES[name])).get(row) for name in EDGES} for row in range(6)]
-    batches = [pa.RecordBatch.from_pylist([row], schema) for row in files]
+    batches = [pa.RecordBatch.from_pylist([row], schema) for row in files[:-1]]
+    # NaN shares its file with a number, which Parquet would take for the greatest.
+    batches.append(pa.RecordBatch.from_pylist([files[-1], {"double": 1.0}], schema))
     create(tmp_path, schema, write(tmp_path, batches))
     table = spark.read.format("delta").load(str(tmp_path))
 
@@ -327,6 +339,6 @@ def test_delta_spark_finds_every_row(spark: SparkSession, tmp_path: Path) -> Non
             column = f.col(name)
             wanted &= column.isNull() if value is None else column == literal(name, value)
         assert matches(wanted) == 1, row
-    numbers = [value for value in EDGES["double"] if value is not None]
+    numbers = [float("-inf"), 0.1, 1.0, float("inf"), float("nan")]
     for place, number in enumerate(numbers):
         assert matches(f.col("double") > literal("double", number)) == len(numbers) - place - 1, number
