@@ -19,6 +19,7 @@ from rivermouth.config.model import SinkConfig
 from rivermouth.delta import dead_letters, progress
 from rivermouth.delta.commit import Change, Landed, commit
 from rivermouth.delta.progress import AppIds, Progress
+from rivermouth.delta.storage import parse_uri
 from rivermouth.delta.table import TableSpec, open_table
 from rivermouth.errors import DeltaCommitFailed, Fenced
 from rivermouth.observe.events import CommitFailed, CommitRetried, EpochCommitted, SinkStarted, SourceWarning
@@ -56,9 +57,12 @@ class Sink:
         self.ids = AppIds(identity.pipeline, identity.sink)
         self.overwrite = self.settings.write_mode == "overwrite"
         self.format = formats.create(self.settings.schema_type, self.settings.event_schema)
+        # Made absolute here: a worker, and the next start, may have another working directory.
+        self.table_uri = parse_uri(self.settings.table_uri)
+        self.dead_letter_uri = parse_uri(self.settings.dead_letter_uri)
         self.table = open_table(
             TableSpec(
-                self.settings.table_uri,
+                self.table_uri,
                 self.format.schema,
                 tuple(self.settings.partition_columns),
                 self.settings.table_properties,
@@ -116,8 +120,8 @@ class Sink:
         landed = self._land(epoch, start, end, result)
         committed = time.perf_counter()
         if result.dead_letters:
-            uri, files = self.settings.dead_letter_uri, result.dead_letters
-            dead_letters.land(uri, self.ids, epoch, files, self.identity.instance)
+            files = result.dead_letters
+            dead_letters.land(self.dead_letter_uri, self.ids, epoch, files, self.identity.instance)
         kept = self.settings.on_bad_record == "dead_letter"
         self.observer.emit(
             EpochCommitted(
@@ -142,9 +146,10 @@ class Sink:
     def _task(self, epoch: int) -> Task:
         s = self.settings
         target = s.target_file_size_mb * 1024 * 1024
-        events = FilePlan(s.table_uri, self.format.schema, tuple(s.partition_columns), s.compression, target)
+        columns = tuple(s.partition_columns)
+        events = FilePlan(self.table_uri, self.format.schema, columns, s.compression, target)
         rejects = FilePlan(
-            s.dead_letter_uri, dead_letters.SCHEMA, dead_letters.PARTITION_COLUMNS, s.compression, target
+            self.dead_letter_uri, dead_letters.SCHEMA, dead_letters.PARTITION_COLUMNS, s.compression, target
         )
         day = datetime.datetime.now(datetime.timezone.utc).date()
         keep = rejects if s.on_bad_record == "dead_letter" else None
@@ -163,7 +168,7 @@ class Sink:
                     "rejected": result.rejected,
                     "filtered": 0,
                 },
-                dead_letter_uri=self.settings.dead_letter_uri,
+                dead_letter_uri=self.dead_letter_uri,
                 rejects=dead_letters.to_note(result.dead_letters),
             ),
             result.events,
