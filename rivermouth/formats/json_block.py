@@ -85,6 +85,7 @@ class Block:
             if self._doubled_keys:
                 suspects = json_suspects.find_doubled_keys(good)
                 self._doubled_keys = bool(suspects)
+                self._suspicious |= self._doubled_keys
                 chosen = chosen[rows.others(len(chosen), suspects)]
                 good = _pick(listed, chosen)
             try:
