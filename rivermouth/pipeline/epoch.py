@@ -14,7 +14,8 @@ _NOISE = re.compile(
     r"|An error occurred while calling|\s*An exception was thrown from the Python worker)"
 )
 _PYTHON_ERROR = re.compile(
-    r"^(?!(?:org|java|javax|scala|com|io|net)\.)(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Invalid): "
+    r"^(?!(?:org|java|javax|scala|com|io|net)\.)"
+    r"(?:(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Invalid)|rivermouth\.errors\.\w+): "
 )
 _JAVA_CLASS = re.compile(r"^(?:(?:[a-z][\w$]*\.){2,}[\w$]+: )+")
 

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from rivermouth.delta import dead_letters
+from rivermouth.delta import dead_letters, partitions
 from rivermouth.delta.files import FileSpec, TableWriter
 from rivermouth.delta.storage import open_filesystem
-from rivermouth.formats.base import Format, Rejects
+from rivermouth.formats import rows as record_rows
+from rivermouth.formats.base import WRONG_TYPE, Decoded, Format, Rejects
 from rivermouth.records import RECORD_SCHEMA
 
 RESULT_DDL = "kind string, body string"
@@ -68,6 +70,7 @@ class Task:
                     continue
                 records = batch.cast(RECORD_SCHEMA)
                 decoded = self.format.decode(records, careful=careful)
+                decoded = set_aside(decoded, records.num_rows, self.events.partition_columns)
                 if decoded.events.num_rows:
                     events.write(decoded.events)
                 if len(decoded.rejects):
@@ -118,6 +121,22 @@ def gather(rows: list[tuple[str, str]]) -> Result:
         else:
             files[kind].append(FileSpec(**body))
     return Result(read, files["event file"], files["dead-letter file"], dict(rejected), sample)
+
+
+def set_aside(decoded: Decoded, count: int, columns: tuple[str, ...]) -> Decoded:
+    """Reject the events whose partition value Delta cannot store, of a batch of `count` records."""
+    unfit = partitions.unfit(decoded.events, columns)
+    if unfit is None:
+        return decoded
+    places = range(count) if decoded.kept is None else decoded.kept.to_pylist()
+    rejects = Rejects(*(list(part) for part in vars(decoded.rejects).values()))
+    for row, bad in enumerate(unfit.to_pylist()):
+        if bad:
+            told = "an empty string, or a year outside 1 to 9999, cannot be a partition value"
+            rejects.add(places[row], WRONG_TYPE, f"{', '.join(columns)}: {told}")
+    rejects = record_rows.in_order(rejects)
+    events = decoded.events.filter(pc.invert(unfit))
+    return Decoded(events, record_rows.kept(count, rejects), rejects)
 
 
 def _file_body(file: FileSpec) -> str:

@@ -67,6 +67,11 @@ def test_a_range_must_be_read_whole():
             "Caused by: org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node\n",
             "Timed out waiting for a node",
         ),
+        (
+            'Traceback (most recent call last):\n  File "x.py", line 1, in f\n    raise DeltaWriterFailed(\n'
+            "rivermouth.errors.DeltaWriterFailed: DeltaWriterFailed: the folder is full\n",
+            "rivermouth.errors.DeltaWriterFailed: DeltaWriterFailed: the folder is full",
+        ),
         ("", "the Spark job failed"),
     ],
 )
