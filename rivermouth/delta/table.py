@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, TableFeatures
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from rivermouth.delta import features, schema
@@ -117,15 +117,26 @@ def _try_open(uri: str) -> DeltaTable | None:
         raise DeltaWriterFailed(f"the table {uri} cannot be opened: {error}") from error
 
 
+def _complete_protocol(delta: DeltaTable) -> None:
+    """Name the feature that a NOT NULL column is: delta-rs forgets it, and delta-spark refuses the table then."""
+    protocol = delta.protocol()
+    required = any(not column.nullable for column in delta.schema().fields)
+    if protocol.min_writer_version == 7 and required and "invariants" not in (protocol.writer_features or ()):
+        delta.alter.add_feature(TableFeatures.Invariants)
+        delta.update_incremental()
+
+
 def _create(spec: TableSpec) -> DeltaTable:
     try:
-        return DeltaTable.create(
+        delta = DeltaTable.create(
             spec.uri,
             schema=schema.to_delta(spec.schema),
             partition_by=list(spec.partition_columns),
             configuration=dict(spec.properties),
             mode="error",
         )
+        _complete_protocol(delta)
+        return delta
     except (DeltaError, OSError, ValueError) as error:
         delta = _try_open(spec.uri)  # somebody else may have created it at the same moment
         if delta is not None:

@@ -56,17 +56,19 @@ def run(
     watch: Watch = lambda observer, address: nullcontext(),
     progress: Callable[[str], None] = lambda message: None,
     spark: SparkSession | None = None,
+    stop: threading.Event | None = None,
 ) -> Observer:
     """Run a pipeline until it is stopped, has drained its sources (`once`), or every sink has failed.
 
-    `seconds` stops it after that time; a `spark` session given is used and left running.
+    `seconds` stops it after that time, and so does setting `stop`; a `spark` session given is used and left
+    running.
     Returns what was observed; a sink that failed has the phase `failed`.
     """
     chosen = choose(config, only)
     observer = Observer(
         config.pipeline, {name: s.config.flush_interval for name, s in chosen.items()}, reasons=REASONS
     )
-    stop = threading.Event()
+    stop = stop or threading.Event()
     port = config.metrics_port
     server = Server(observer.state, config.metrics_host, port) if port is not None else None
     with _signals(stop), server or nullcontext():

@@ -216,3 +216,11 @@ def test_log_checkpoints_come_at_the_tables_interval(tmp_path):
     assert (tmp_path / "_delta_log" / f"{6:020d}.checkpoint.parquet").exists()
     again = open_at(tmp_path)
     assert again.txns == {"a": 6}
+
+
+def test_delta_spark_takes_a_table_with_a_required_column_and_a_feature(tmp_path, spark):
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("at", pa.timestamp("us"))])
+    open_table(TableSpec(str(tmp_path), schema), create=True)
+    spark.sql(f"INSERT INTO delta.`{tmp_path}` VALUES (1, TIMESTAMP_NTZ '2026-01-01 00:00:00')")
+    assert spark.read.format("delta").load(str(tmp_path)).count() == 1
+    open_table(TableSpec(str(tmp_path), schema), create=True)
