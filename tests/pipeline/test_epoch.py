@@ -70,7 +70,7 @@ def test_a_range_must_be_read_whole():
         (
             'Traceback (most recent call last):\n  File "x.py", line 1, in f\n    raise DeltaWriterFailed(\n'
             "rivermouth.errors.DeltaWriterFailed: DeltaWriterFailed: the folder is full\n",
-            "rivermouth.errors.DeltaWriterFailed: DeltaWriterFailed: the folder is full",
+            "DeltaWriterFailed: the folder is full",
         ),
         ("", "the Spark job failed"),
     ],
