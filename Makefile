@@ -9,6 +9,8 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUNTIME := $(VENV)/.installed-runtime
 DEV     := $(VENV)/.installed-dev
 
+COMPILE := $(BIN)/uv pip compile --universal --python-version 3.10 --generate-hashes --no-header --quiet
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint types bench requirements clean distclean
 
@@ -36,10 +38,9 @@ bench: $(DEV) ## measure against plain PySpark and a plain script
 
 requirements: $(DEV) ## pin again what pyproject.toml asks for (for maintainers)
 	$(PIP) install uv
-	$(BIN)/uv $(COMPILE) --group build -o requirements.txt
-	$(BIN)/uv $(COMPILE) --group build --group dev -o requirements-dev.txt
-
-COMPILE := pip compile pyproject.toml --universal --python-version 3.10 --generate-hashes --no-header --quiet
+	$(COMPILE) --group build -o requirements-build.txt
+	$(COMPILE) pyproject.toml -o requirements.txt
+	$(COMPILE) pyproject.toml --group dev -o requirements-dev.txt
 
 clean: ## remove what runs have left here (the demo's tables, caches, reports)
 	rm -rf demo-lake bench/work build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -56,15 +57,17 @@ $(VENV)/.created:
 	  echo "python -m venv failed; on Debian and Ubuntu: apt install python3-venv" >&2; rm -rf $(VENV); exit 1; }
 	@touch $@
 
-# The package is built with the pinned setuptools, so that nothing unpinned is ever fetched.
-$(RUNTIME): $(VENV)/.created requirements.txt pyproject.toml
-	@echo "installing the requirements"
-	@$(PIP) install --require-hashes -r requirements.txt
-	@$(PIP) install --no-deps --no-build-isolation --editable .
+# What is built here (pyspark, this package) is built with the pinned setuptools: nothing unpinned is fetched.
+INSTALL := $(PIP) install --no-build-isolation --use-pep517
+
+$(RUNTIME): $(VENV)/.created requirements-build.txt requirements.txt pyproject.toml
+	@echo "installing the requirements (pyspark alone is 450 MB)"
+	@$(PIP) install --require-hashes -r requirements-build.txt
+	@$(INSTALL) --require-hashes -r requirements.txt
+	@$(INSTALL) --no-deps --editable .
 	@touch $@
 
-$(DEV): $(VENV)/.created requirements-dev.txt pyproject.toml
+$(DEV): $(RUNTIME) requirements-dev.txt
 	@echo "installing the requirements for development"
-	@$(PIP) install --require-hashes -r requirements-dev.txt
-	@$(PIP) install --no-deps --no-build-isolation --editable .
-	@touch $(RUNTIME) $@
+	@$(INSTALL) --require-hashes -r requirements-dev.txt
+	@touch $@
