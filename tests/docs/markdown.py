@@ -56,8 +56,7 @@ def rows(file: Path, first: str) -> list[list[str]]:
         if not line.startswith("|"):
             inside = False
             continue
-        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
-        cells = [cell.removeprefix("| ").removesuffix(" |").strip() for cell in cells]
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip())[1:-1]]
         if cells[0] == first:
             inside = True
         elif inside and not set(line) <= set("|-: "):
