@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -17,8 +18,8 @@ from rivermouth.spark.scratch import Scratch
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The JVM and directory of each session started here, by application id.
-_running: dict[str, tuple[gateway.Jvm, Scratch]] = {}
+# The JVM and directory of each session started here, by its context; asking the JVM for an id may fail.
+_running: dict[int, tuple[gateway.Jvm, Scratch]] = {}
 
 
 def start(
@@ -55,9 +56,12 @@ def start(
 
 def stop(spark: SparkSession) -> None:
     """End the session, its workers and its JVM, and wait until they are gone."""
-    jvm, scratch = _running.pop(spark.sparkContext.applicationId)
+    from py4j.protocol import Py4JError
+
+    jvm, scratch = _running.pop(id(spark.sparkContext))
     try:
-        spark.stop()
+        with contextlib.suppress(Py4JError, ConnectionError):  # a JVM that died before needs no stop
+            spark.stop()
     finally:
         jvm.end()
         _forget_jvm()
@@ -103,7 +107,7 @@ def _start(
         # pyspark takes Ctrl-C for itself; what to do about it is the pipeline's decision.
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, interrupt)
-    _running[spark.sparkContext.applicationId] = (jvm, scratch)
+    _running[id(spark.sparkContext)] = (jvm, scratch)
     return spark
 
 

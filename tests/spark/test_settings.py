@@ -43,6 +43,15 @@ def test_what_is_for_one_machine_stays_off_a_cluster() -> None:
     assert embedded["spark.scheduler.mode"] == cluster["spark.scheduler.mode"] == "FAIR"
 
 
+def test_workers_are_reached_through_files_where_the_path_is_short_enough() -> None:
+    def enabled(folder: Path) -> bool:
+        values = settings.properties("app", "local[*]", {}, [], folder, [], cores=1, memory=_GIB)
+        return "spark.python.unix.domain.socket.enabled" in values
+
+    assert enabled(Path("/tmp/rivermouth-session-abcdefgh"))
+    assert not enabled(Path("/var/folders") / ("x" * 80))
+
+
 def test_the_users_conf_wins_and_java_options_add_up() -> None:
     values = _properties(
         "local[*]", {"spark.ui.enabled": "true", "spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
