@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rivermouth.errors import EngineFailed, RivermouthError
+from rivermouth.errors import EngineFailed, EngineLost, RivermouthError
 from rivermouth.observe.events import LagMeasured, SinkFailed, SinkRetrying, SinkStopped
 from rivermouth.observe.observer import Observer
 from rivermouth.pipeline import plan
@@ -131,6 +131,10 @@ def _told(error: RivermouthError) -> str:
 
 def _unexpected(error: Exception) -> RivermouthError:
     """Whatever we did not foresee may pass; it is retried, and told with its type."""
+    from py4j.protocol import Py4JNetworkError
+
+    if isinstance(error, (Py4JNetworkError, ConnectionError)):  # the only connection of a loop is to the JVM
+        return EngineLost("the Spark process ended")
     text: Any = str(error).strip().splitlines() or [""]
     wrapped = EngineFailed(f"{type(error).__name__}: {text[0]}")
     wrapped.__cause__ = error
