@@ -287,7 +287,8 @@ class Broker:
         path = self.folder / "server.properties"
         draft = path.with_suffix(".draft")
         draft.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+        # The first byte of a uuid4 may give a leading "-", which the tool takes for an option.
+        cluster = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).rstrip(b"=").decode()
         process = self._run("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(draft))
         if process.wait(_READY_WITHIN) != 0:
             raise RuntimeError(f"the broker's folder could not be formatted: {self._said()}")
