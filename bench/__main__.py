@@ -7,6 +7,7 @@ import platform
 import shutil
 import statistics
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import duckdb
@@ -29,7 +30,9 @@ SCRIPT_BATCH = 100_000
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make bench BENCH_ARGS=...")
     parser.add_argument("--events", type=int, default=2_000_000)
-    parser.add_argument("--rounds", type=int, default=3, help="how often each job is measured; the median counts")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="how often each job is measured; the median counts"
+    )
     parser.add_argument("--epochs", type=int, default=60, help="how many epochs of 1,000 records")
     options = parser.parse_args()
     import_extension("delta")
@@ -62,13 +65,22 @@ def throughput(broker: Broker, work: Path, count: int, rounds: int) -> None:
             start, end = seen.said["ready"], seen.said["commits"][-1]
             files = len(list(table.rglob("*.parquet")))
             runs[name].append(
-                (count / (end - start), seen.cpu_between(start, end), seen.peak_bytes / 1e6, files, len(seen.said["commits"]))
+                (
+                    count / (end - start),
+                    seen.cpu_between(start, end),
+                    seen.peak_bytes / 1e6,
+                    files,
+                    len(seen.said["commits"]),
+                )
             )
             shutil.rmtree(table)
     base = statistics.median(run[0] for run in runs["plain PySpark"])
     for name, measured in runs.items():
-        rate, cpu, peak, files, commits = (statistics.median(column) for column in zip(*measured))
-        print(f"| {name} | {rate:,.0f} | {rate / base:.2f} | {cpu:.1f} | {peak:,.0f} | {files:.0f} | {commits:.0f} |")
+        rate, cpu, peak, files, commits = (
+            statistics.median(column) for column in zip(*measured, strict=True)
+        )
+        cells = [f"{rate:,.0f}", f"{rate / base:.2f}", f"{cpu:.1f}", f"{peak:,.0f}", f"{files:.0f}"]
+        print(f"| {name} | {' | '.join(cells)} | {commits:.0f} |")
     print()
 
 
@@ -98,7 +110,7 @@ def _durations(seen: Measured) -> list[float]:
     if "durations" in seen.said:
         return list(seen.said["durations"])
     commits = seen.said["commits"]
-    return [later - earlier for earlier, later in zip(commits, commits[1:])]
+    return [later - earlier for earlier, later in pairwise(commits)]
 
 
 def ensure_whole(table: Path, count: int) -> None:
@@ -114,7 +126,8 @@ def ensure_whole(table: Path, count: int) -> None:
 
 def machine() -> str:
     memory = psutil.virtual_memory().total / 2**30
-    return f"{psutil.cpu_count()} cores, {memory:.0f} GiB, Python {platform.python_version()}, Java {java.find().version}"
+    versions = f"Python {platform.python_version()}, Java {java.find().version}"
+    return f"{psutil.cpu_count()} cores, {memory:.0f} GiB, {versions}"
 
 
 if __name__ == "__main__":

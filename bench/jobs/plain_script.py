@@ -1,4 +1,4 @@
-"""What one writes by hand without Spark: confluent-kafka, pyarrow and write_deltalake in batches. Same usage."""
+"""What one writes by hand without Spark: confluent-kafka, pyarrow, write_deltalake in batches. Same usage."""
 
 from __future__ import annotations
 

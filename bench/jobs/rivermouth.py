@@ -21,7 +21,12 @@ from rivermouth.pipeline.run import run
 def main(servers: str, topic: str, table: str, epoch_size: int, epochs: int) -> None:
     file = Path(table + ".yaml")
     kafka = {"bootstrap_servers": servers, "topics": [topic]}
-    keys = {"table_uri": table, "schema": DDL, "batch_size": min(epoch_size, 10_000), "max_batch_size": epoch_size}
+    keys = {
+        "table_uri": table,
+        "schema": DDL,
+        "batch_size": min(epoch_size, 10_000),
+        "max_batch_size": epoch_size,
+    }
     sink = {"connector": "delta-lake", "config": keys}
     tree = {"sources": {"bus": {"connector": "kafka", "config": kafka}}, "sinks": {"events": sink}}
     file.write_text(yaml.safe_dump({"pipeline": "bench", **tree}))

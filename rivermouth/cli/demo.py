@@ -10,6 +10,7 @@ import typer
 CONFIG = """\
 # The demo: a web shop whose events land in three Delta tables. About 1 % of the records are broken.
 pipeline: demo
+shutdown_timeout: 2m # on a slow or busy machine, let the first epoch finish
 sources:
   shop:
     connector: generator

@@ -33,7 +33,9 @@ def run(
     seconds: Annotated[
         float | None, typer.Option("--for", metavar="SECONDS", min=0, help="Stop by itself after this time.")
     ] = None,
-    log_format: Annotated[LogFormat, typer.Option("--log-format", help="How log lines look.")] = LogFormat.text,
+    log_format: Annotated[
+        LogFormat, typer.Option("--log-format", help="How log lines look.")
+    ] = LogFormat.text,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Log every epoch, Spark's own log and stack traces.")
     ] = False,

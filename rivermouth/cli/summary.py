@@ -55,7 +55,9 @@ def _reasons(state: State) -> Text:
     for sink in state.sinks():
         for reason, count in sink.dead.items():
             totals[reason] = totals.get(reason, 0) + count
-    shown = [f"{reason} {whole(count)}" for reason, count in sorted(totals.items(), key=lambda i: -i[1]) if count]
+    shown = [
+        f"{reason} {whole(count)}" for reason, count in sorted(totals.items(), key=lambda i: -i[1]) if count
+    ]
     return Text("\ndead letters by reason: " + (", ".join(shown) or "none"))
 
 

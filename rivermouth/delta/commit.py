@@ -82,7 +82,7 @@ def commit(
             failure = DeltaCommitFailed("the commit was answered but is not in the log")
         except RivermouthError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the log answers
             failure = error
     if (landed := _last_look(table, change)) is not None:
         return Landed(landed, retries)
@@ -97,7 +97,7 @@ def _last_look(table: Table, change: Change) -> int | None:
         return _landed(table, change)
     except RivermouthError:
         raise
-    except Exception:  # the table cannot be read either: the failure of the commit is the one to report
+    except Exception:  # noqa: BLE001 - not readable either: the commit's failure is the one to report
         return None
 
 

@@ -26,7 +26,7 @@ def ensure_same(
 ) -> None:
     """Raise SchemaMismatch, with both sides shown, unless the sink's events fit the table as it is.
 
-    The order of columns does not matter, and a column the sink never leaves null may be nullable in the table.
+    The order of columns does not matter, and a column that is never null may be nullable in the table.
     """
     theirs = {f["name"]: f for f in json.loads(table.to_json())["fields"]}
     ours = {f["name"]: f for f in json.loads(to_delta(sink).to_json())["fields"]}

@@ -49,7 +49,7 @@ class Table:
         return self.log.txns
 
     def refresh(self) -> list[Commit]:
-        """Take in what was committed since, and give those commits; the table is compared again if it changed."""
+        """Take in what was committed since, and give those commits; a changed table is compared again."""
         self.delta.update_incremental()
         commits = self.log.advance(self.delta.version())
         if any(commit.changes_table for commit in commits):
@@ -86,7 +86,7 @@ class Table:
         return self.version // interval > previous // interval
 
     def checkpoint(self) -> None:
-        """Write a log checkpoint and remove the log files that have expired, as the table's properties say."""
+        """Write a log checkpoint and remove expired log files, as the table's properties say."""
         self.delta.create_checkpoint()
         if self.delta.metadata().configuration.get("delta.enableExpiredLogCleanup", "true").lower() == "true":
             self.delta.cleanup_metadata()
@@ -118,7 +118,7 @@ def _try_open(uri: str) -> DeltaTable | None:
 
 
 def _complete_protocol(delta: DeltaTable) -> None:
-    """Name the feature that a NOT NULL column is: delta-rs forgets it, and delta-spark refuses the table then."""
+    """Name the feature that a NOT NULL column needs: delta-rs forgets it, delta-spark insists on it."""
     protocol = delta.protocol()
     required = any(not column.nullable for column in delta.schema().fields)
     if protocol.min_writer_version == 7 and required and "invariants" not in (protocol.writer_features or ()):
@@ -138,9 +138,7 @@ def _create(spec: TableSpec) -> DeltaTable:
         _complete_protocol(delta)
         return delta
     except (DeltaError, OSError, ValueError) as error:
-        delta = _try_open(spec.uri)  # somebody else may have created it at the same moment
-        if delta is not None:
-            return delta
+        made = _try_open(spec.uri)  # somebody else may have created it at the same moment
+        if made is not None:
+            return made
         raise DeltaWriterFailed(f"the table {spec.uri} cannot be created: {error}") from error
-
-

@@ -18,7 +18,7 @@ class Binary:
         [pa.field("data", pa.string(), nullable=False), pa.field("size", pa.int64(), nullable=False)]
     )
 
-    def decode(self, records: pa.RecordBatch, *, careful: bool = False) -> Decoded:  # noqa: ARG002
+    def decode(self, records: pa.RecordBatch, *, careful: bool = False) -> Decoded:
         """Decode a batch; see `Format`. It has no slow way: nothing here can fail on hostile input."""
         values = records.column("value")
         rejects = Rejects()

@@ -12,7 +12,7 @@ from typing import Any
 from rivermouth.formats.base import INVALID_ENCODING, INVALID_JSON
 
 
-class BadValue(Exception):  # noqa: N818
+class BadValue(Exception):
     """A value that cannot be used; `path` grows as it passes the fields it stands in."""
 
     def __init__(self, reason: str, message: str) -> None:

@@ -1,7 +1,6 @@
 """Everything that is worth telling, each declared once: its fields, its log line, what it counts."""
 
 # `line` and `apply` are explained once, in `Event`.
-# ruff: noqa: D102
 
 from __future__ import annotations
 

@@ -38,7 +38,9 @@ def execute(source: Source, start: Offsets, end: Offsets, task: Task, *, fail_on
         raise EngineFailed(f"epoch {task.epoch}: {root_cause(str(error))}") from error
     if result.rejected and fail_on_bad_record:
         count = sum(result.rejected.values())
-        raise BadRecord(f"epoch {task.epoch} has {count} bad record{'s' * (count > 1)}, one is {result.sample}")
+        raise BadRecord(
+            f"epoch {task.epoch} has {count} bad record{'s' * (count > 1)}, one is {result.sample}"
+        )
     check(result, task, source.waiting(start, end) if source.counts_records else None)
     return result
 

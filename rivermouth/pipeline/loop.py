@@ -44,7 +44,7 @@ class Loop:
             try:
                 self._own(done)
                 break
-            except Exception as raised:
+            except Exception as raised:  # noqa: BLE001 - one sink's trouble must not reach another
                 if self.stop.is_set():  # an epoch given up at the end of a stop is no error
                     break
                 error = raised if isinstance(raised, RivermouthError) else _unexpected(raised)

@@ -59,7 +59,9 @@ def share(position: Offsets, heads: Offsets, most: int | None) -> Offsets:
     left = most
     by_backlog = sorted(backlog, key=lambda p: (backlog[p], p))
     for index, partition in enumerate(by_backlog):
-        part = -(-left // (len(by_backlog) - index))  # rounded up, so that the last gets no less than the rest
+        part = -(
+            -left // (len(by_backlog) - index)
+        )  # rounded up, so that the last gets no less than the rest
         taken[partition] = min(backlog[partition], part)
         left -= taken[partition]
     return {p: position[p] + taken[p] for p in heads}

@@ -74,7 +74,10 @@ def run(
     with _signals(stop), server or nullcontext():
         if server:
             LOGGER.info("metrics and health at %s", server.url)
-        with _session(config, spark, verbose, progress) as running, watch(observer, server.url if server else ""):
+        with (
+            _session(config, spark, verbose, progress) as running,
+            watch(observer, server.url if server else ""),
+        ):
             _supervise(config, chosen, running, observer, stop, once, seconds)
     return observer
 

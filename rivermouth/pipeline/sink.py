@@ -19,6 +19,7 @@ from rivermouth.config.model import SinkConfig
 from rivermouth.delta import dead_letters, progress
 from rivermouth.delta.commit import Change, Landed, commit
 from rivermouth.delta.progress import AppIds, Progress
+from rivermouth.delta.statistics import indexed_columns
 from rivermouth.delta.storage import parse_uri
 from rivermouth.delta.table import TableSpec, open_table
 from rivermouth.errors import DeltaCommitFailed, Fenced
@@ -147,13 +148,15 @@ class Sink:
         s = self.settings
         target = s.target_file_size_mb * 1024 * 1024
         columns = tuple(s.partition_columns)
-        events = FilePlan(self.table_uri, self.format.schema, columns, s.compression, target)
+        indexed = indexed_columns(self.table.delta.metadata().configuration)
+        events = FilePlan(self.table_uri, self.format.schema, columns, s.compression, target, indexed)
         rejects = FilePlan(
             self.dead_letter_uri, dead_letters.SCHEMA, dead_letters.PARTITION_COLUMNS, s.compression, target
         )
         day = datetime.datetime.now(datetime.timezone.utc).date()
         keep = rejects if s.on_bad_record == "dead_letter" else None
-        return Task(self.format, events, keep, self.identity.pipeline, self.name, epoch, day)
+        names = (self.identity.pipeline, self.name)
+        return Task(s.schema_type, s.event_schema, events, keep, *names, epoch, day)
 
     def _land(self, epoch: int, start: Offsets, end: Offsets, result: Result) -> Landed:
         change = Change(
@@ -210,7 +213,7 @@ class Sink:
     def _checkpoint(self) -> None:
         try:
             self.table.checkpoint()
-        except Exception as error:  # the epoch is committed; a missing log checkpoint only costs time
+        except Exception as error:  # noqa: BLE001 - the epoch is in; no checkpoint only costs time
             self.observer.emit(SourceWarning(self.name, "LogCheckpointFailed", str(error)))
 
     def _note(self, kind: str, **more: Any) -> dict[str, Any]:
@@ -228,5 +231,3 @@ class Sink:
 def _fingerprint(config: SinkConfig) -> str:
     """A short hash that tells whether two commits were made with the same config."""
     return hashlib.sha256(config.model_dump_json().encode()).hexdigest()[:16]
-
-

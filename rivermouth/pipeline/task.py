@@ -6,17 +6,20 @@ Records come in as Arrow batches and leave as Parquet files; the driver gets one
 from __future__ import annotations
 
 import datetime
+import functools
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rivermouth import formats
 from rivermouth.delta import dead_letters, partitions
 from rivermouth.delta.files import FileSpec, TableWriter
+from rivermouth.delta.statistics import DEFAULT_INDEXED
 from rivermouth.delta.storage import open_filesystem
 from rivermouth.formats import rows as record_rows
 from rivermouth.formats.base import WRONG_TYPE, Decoded, Format, Rejects
@@ -36,11 +39,20 @@ class FilePlan:
     partition_columns: tuple[str, ...]
     compression: str
     target_file_size: int
+    indexed_columns: int | tuple[str, ...] = DEFAULT_INDEXED
 
-    def writer(self) -> TableWriter:
+    def writer(self, task: str) -> TableWriter:
+        """A writer of such files, for the task of that name."""
         filesystem, root = open_filesystem(self.uri)
         return TableWriter(
-            filesystem, root, self.schema, self.partition_columns, self.compression, self.target_file_size
+            filesystem,
+            root,
+            self.schema,
+            self.partition_columns,
+            self.compression,
+            self.target_file_size,
+            self.indexed_columns,
+            task,
         )
 
 
@@ -48,7 +60,8 @@ class FilePlan:
 class Task:
     """One epoch's work, as it travels to the workers."""
 
-    format: Format
+    schema_type: str
+    event_schema: pa.Schema | None  # in decode types
     events: FilePlan
     dead_letters: FilePlan | None  # None: bad records are not kept
     pipeline: str
@@ -56,12 +69,14 @@ class Task:
     epoch: int
     day: datetime.date
 
-    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take a partition's records to files; the one function that Spark calls."""
+        number, attempt = _place()
         # A worker that died on some input left its first attempt: go record by record, nothing crashes that.
-        careful = _attempt() > 0
-        events = self.events.writer()
-        rejected = self.dead_letters.writer() if self.dead_letters else None
+        careful = attempt > 0
+        decoder = _format(self.schema_type, self.event_schema)
+        events = self.events.writer(number)
+        rejected = self.dead_letters.writer(number) if self.dead_letters else None
         read, reasons, sample = 0, Counter[str](), None
         try:
             for batch in batches:
@@ -69,7 +84,7 @@ class Task:
                 if batch.num_rows == 0:
                     continue
                 records = batch.cast(RECORD_SCHEMA)
-                decoded = self.format.decode(records, careful=careful)
+                decoded = decoder.decode(records, careful=careful)
                 decoded = set_aside(decoded, records.num_rows, self.events.partition_columns)
                 if decoded.events.num_rows:
                     events.write(decoded.events)
@@ -149,14 +164,23 @@ def _sample(records: pa.RecordBatch, rejects: Rejects) -> str:
     value = row["value"]
     shown = "null" if value is None else repr(value[:_EXCERPT]) + ("..." if len(value) > _EXCERPT else "")
     place = f"{row['topic']}/{row['partition']} offset {row['offset']}"
-    file = next((h["value"].decode() for h in row["headers"] or () if h["key"] == "file" and h["value"]), None)
+    file = next(
+        (h["value"].decode() for h in row["headers"] or () if h["key"] == "file" and h["value"]), None
+    )
     if file:
         place += f" ({file})"
     return f"{place}: {rejects.reasons[0]}: {rejects.messages[0]}; value {shown}"
 
 
-def _attempt() -> int:
+@functools.lru_cache(maxsize=64)
+def _format(schema_type: str, schema: pa.Schema | None) -> Format:
+    """A format for the life of the worker: it remembers what kind of mistakes a stream has."""
+    return formats.create(schema_type, schema)
+
+
+def _place() -> tuple[str, int]:
+    """Which task of its job this is, and which attempt at it."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    return context.attemptNumber() if context else 0
+    return (f"{context.partitionId():05d}", context.attemptNumber()) if context else ("00000", 0)

@@ -18,6 +18,7 @@ from rivermouth.records import Bounds, Offsets, Partition
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+
 @dataclass(frozen=True)
 class Scope:
     """Whose source this is: a sink of a pipeline, the topics it takes, the table it feeds."""
@@ -65,7 +66,7 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, start: Offsets, end: Offsets) -> DataFrame:
-        """The records from `start` to before `end`, as a DataFrame with the columns of `records.RECORD_DDL`."""
+        """The records from `start` to before `end`, as a DataFrame of `records.RECORD_DDL`."""
 
     # What follows has an answer that suits most sources.
 

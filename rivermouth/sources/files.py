@@ -27,7 +27,7 @@ from rivermouth.sources.lines import SPLIT_DDL, read_lines, splits
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Offsets count manifests, not records: how many records a file holds is only guessed, to decide when to flush.
+# Offsets count manifests, not records: how many records a file holds is guessed, to decide when to flush.
 _RECORD_BYTES = 200
 _UNFINISHED = (".tmp", ".temp", ".part", ".partial", ".crdownload", "._COPYING_", ".swp")
 _ALL = Partition("files", 0)
@@ -40,7 +40,9 @@ class FilesConfig(Model):
         min_length=1, description="A folder, read with its sub-folders, or a glob such as `in/*/*.ndjson.gz`."
     )
     topic: str | None = Field(
-        default=None, min_length=1, description="A fixed topic; left out: the name of the folder a file is in."
+        default=None,
+        min_length=1,
+        description="A fixed topic; left out: the name of the folder a file is in.",
     )
     starting_offsets: Literal["earliest", "latest"] = Field(
         default="earliest", description="`latest` leaves the files that are there at the first start."
@@ -114,7 +116,8 @@ class Files(Source):
     def resolve(self, known: Offsets) -> Offsets:
         if not os.path.isdir(self.config.path) and not glob.has_magic(self.config.path):
             raise SourceInvalid(
-                f"there is no folder {self.config.path!r}", hint="create it, or give a glob such as 'in/*.ndjson'"
+                f"there is no folder {self.config.path!r}",
+                hint="create it, or give a glob such as 'in/*.ndjson'",
             )
         self.manifests.load()
         if _ALL in known:

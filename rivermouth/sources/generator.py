@@ -21,28 +21,37 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # One record's value per topic, as Spark SQL over n (its number), r (a hash of it) and ts (its time).
+_TIME = "date_format(ts, \"yyyy-MM-dd'T'HH:mm:ss.SSS'Z'\")"
+
+
+def _pick(*words: str) -> str:
+    """One of some words, by the hash."""
+    listed = ", ".join(f"'{word}'" for word in words)
+    return f"element_at(array({listed}), 1 + cast(pmod(r, {len(words)}) as int))"
+
+
 _VALUES = {
-    "orders": """to_json(named_struct(
+    "orders": f"""to_json(named_struct(
         'order_id', concat('o-', lpad(n, 9, '0')),
         'customer', concat('c-', pmod(r, 5000)),
-        'product', element_at(array('kettle', 'lamp', 'chair', 'book', 'rug', 'mug', 'clock'), 1 + cast(pmod(r, 7) as int)),
+        'product', {_pick("kettle", "lamp", "chair", "book", "rug", "mug", "clock")},
         'quantity', 1 + pmod(shiftright(r, 8), 5),
         'amount', round(1 + pmod(shiftright(r, 16), 50000) / 100, 2),
-        'ts', date_format(ts, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")))""",
-    "payments": """to_json(named_struct(
+        'ts', {_TIME}))""",
+    "payments": f"""to_json(named_struct(
         'payment_id', concat('p-', lpad(n, 9, '0')),
         'order_id', concat('o-', lpad(n, 9, '0')),
-        'method', element_at(array('card', 'transfer', 'invoice', 'cash'), 1 + cast(pmod(r, 4) as int)),
+        'method', {_pick("card", "transfer", "invoice", "cash")},
         'amount', round(1 + pmod(shiftright(r, 16), 50000) / 100, 2),
         'paid', pmod(shiftright(r, 9), 10) < 9,
-        'ts', date_format(ts, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")))""",
-    "clicks": """to_json(named_struct(
+        'ts', {_TIME}))""",
+    "clicks": f"""to_json(named_struct(
         'session', concat('s-', hex(pmod(shiftright(r, 5), 1000000))),
-        'page', concat('/', element_at(array('home', 'search', 'product', 'basket', 'pay'), 1 + cast(pmod(r, 5) as int))),
+        'page', concat('/', {_pick("home", "search", "product", "basket", "pay")}),
         'duration_ms', pmod(shiftright(r, 20), 60000),
-        'agent', named_struct('mobile', pmod(shiftright(r, 3), 2) = 0, 'language', element_at(array('en', 'de', 'fr'), 1 + cast(pmod(r, 3) as int))),
-        'ts', date_format(ts, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")))""",
-    "numbers": "to_json(named_struct('n', n, 'ts', date_format(ts, \"yyyy-MM-dd'T'HH:mm:ss.SSS'Z'\")))",
+        'agent', named_struct('mobile', pmod(shiftright(r, 3), 2) = 0, 'language', {_pick("en", "de", "fr")}),
+        'ts', {_TIME}))""",
+    "numbers": f"to_json(named_struct('n', n, 'ts', {_TIME}))",
 }
 
 # The ways in which a record can be broken: what producers really do.
@@ -67,7 +76,9 @@ class GeneratorConfig(Model):
         default=None, gt=0, description="Records a second and topic; left out: as fast as they are taken."
     )
     count: Integer | None = Field(
-        default=None, ge=0, description="Records a topic in all; left out: no end with a rate, a million without."
+        default=None,
+        ge=0,
+        description="Records a topic in all; left out: no end with a rate, a million without.",
     )
     partitions: Integer = Field(default=1, ge=1, le=1000, description="Partitions a topic.")
     broken: Number = Field(default=0.0, ge=0, le=1, description="The share of records that are broken.")

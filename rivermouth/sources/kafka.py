@@ -43,15 +43,18 @@ Place = Literal["earliest", "latest"] | Annotated[int, Field(ge=0)]
 class KafkaConfig(Model):
     """Topics of a Kafka cluster."""
 
-    bootstrap_servers: str = Field(min_length=1, description="Brokers to start from: `host:port`, comma-separated.")
+    bootstrap_servers: str = Field(
+        min_length=1, description="Brokers to start from: `host:port`, comma-separated."
+    )
     topics: list[str] | None = Field(default=None, min_length=1, description="The topics to read.")
     topic_pattern: str | None = Field(
         default=None, description="Instead of `topics`: a regular expression that whole topic names match."
     )
     starting_offsets: Literal["earliest", "latest"] | datetime | dict[str, dict[int, Place]] = Field(
         default="earliest",
-        description="Where a topic new to the table begins: `earliest`, `latest`, an ISO timestamp, or an offset "
-        "for each partition: `{orders: {0: 1200, 1: latest}}`; a partition left out begins at its beginning.",
+        description="Where a topic new to the table begins: `earliest`, `latest`, an ISO timestamp, or an "
+        "offset for each partition: `{orders: {0: 1200, 1: latest}}`; a partition left out begins at its "
+        "beginning.",
         union_mode="left_to_right",
     )
     isolation_level: Literal["read_committed", "read_uncommitted"] = Field(
@@ -87,7 +90,9 @@ class KafkaConfig(Model):
         for name in plain:
             if name in _OURS:
                 key = _OURS[name]
-                raise ValueError(f"{name!r} is " + (f"set with the key {key}" if key else "not yours to set here"))
+                raise ValueError(
+                    f"{name!r} is " + (f"set with the key {key}" if key else "not yours to set here")
+                )
         return plain
 
     @model_validator(mode="after")
@@ -95,7 +100,9 @@ class KafkaConfig(Model):
         if self.topics is None and self.topic_pattern is None:
             raise problem("MissingKey", "topics is missing", hint="list the topics, or give a topic_pattern")
         if self.topics is not None and self.topic_pattern is not None:
-            raise problem("ConflictingKeys", "topics and topic_pattern exclude each other", key="topic_pattern")
+            raise problem(
+                "ConflictingKeys", "topics and topic_pattern exclude each other", key="topic_pattern"
+            )
         return self
 
 
@@ -137,7 +144,9 @@ class Kafka(Source):
         places = {p: start.get(p.topic, {}).get(p.number, "earliest") for p in partitions}
         named = {Partition(t, n) for t, numbers in start.items() for n in numbers if self.scope.takes(t)}
         if missing := sorted(p for p in named if p.topic in self._topic_ids and p not in self._partitions):
-            raise SourceInvalid(f"starting_offsets names partitions that do not exist: {', '.join(map(str, missing))}")
+            raise SourceInvalid(
+                f"starting_offsets names partitions that do not exist: {', '.join(map(str, missing))}"
+            )
         offsets = {p: o for p, o in places.items() if isinstance(o, int)}
         for place in _PLACES:
             offsets.update(self._list([p for p, o in places.items() if o == place], place))
@@ -221,7 +230,9 @@ class Kafka(Source):
         options = kafka.clients.admin.ListOffsetsOptions(level)
         answer = self._ask(lambda: self._client().listOffsets(question, options).all().get())
         return {
-            Partition(str(entry.getKey().topic()), int(entry.getKey().partition())): int(entry.getValue().offset())
+            Partition(str(entry.getKey().topic()), int(entry.getKey().partition())): int(
+                entry.getValue().offset()
+            )
             for entry in answer.entrySet()
         }
 
@@ -230,7 +241,9 @@ class Kafka(Source):
             properties = self._jvm.java.util.Properties()
             for name, value in {**self._patience(), **self._properties()}.items():
                 properties.setProperty(name, value)
-            self._admin = self._ask(lambda: self._jvm.org.apache.kafka.clients.admin.AdminClient.create(properties))
+            self._admin = self._ask(
+                lambda: self._jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
+            )
         return self._admin
 
     def _properties(self) -> dict[str, str]:
@@ -262,13 +275,25 @@ class Kafka(Source):
                 f"a topic of {wanted} does not exist at {self.config.bootstrap_servers}",
                 hint="check the names, or create the topic: it is taken up as soon as it is there",
             )
-        if "Authentication" in name or "Authorization" in name or name in ("ConfigException", "KafkaException"):
-            return SourceInvalid(told, hint="check the options of the source: security.protocol, sasl.*, ssl.*")
+        if (
+            "Authentication" in name
+            or "Authorization" in name
+            or name in ("ConfigException", "KafkaException")
+        ):
+            return SourceInvalid(
+                told, hint="check the options of the source: security.protocol, sasl.*, ssl.*"
+            )
         return SourceUnavailable(told, hint="check bootstrap_servers and that the brokers are up")
 
 
 def _text(value: Any) -> Any:
-    return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, (int, float)) else value
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else str(value)
+        if isinstance(value, (int, float))
+        else value
+    )
 
 
 def _hash(text: str) -> int:

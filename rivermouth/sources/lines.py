@@ -6,7 +6,7 @@ A record's offset is the place of its line's first byte, in the text as it is af
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 
 import numpy as np
@@ -33,7 +33,7 @@ def splits(path: str, size: int) -> list[tuple[int, int]]:
     return [(at, min(at + SPLIT_BYTES, size)) for at in range(0, size, SPLIT_BYTES)]
 
 
-def read_lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def read_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Read the lines of file parts, each a row of `SPLIT_DDL`; the function that Spark calls."""
     for batch in batches:
         for part in batch.to_pylist():

@@ -59,7 +59,10 @@ def test_once_lands_what_is_there_and_exits_0_quietly(command, tmp_path):
     again = command.run("run", "p.yaml", "--once", "--log-format", "json")
     assert again.returncode == 0
     lines = [json.loads(line) for line in again.stderr.splitlines()]
-    assert [(line["event"], line["sink"]) for line in lines] == [("SinkStarted", "numbers"), ("SinkStopped", "numbers")]
+    assert [(line["event"], line["sink"]) for line in lines] == [
+        ("SinkStarted", "numbers"),
+        ("SinkStopped", "numbers"),
+    ]
     assert len(landed(tmp_path)) == 5000
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lake", "p.yaml"]  # no derby.log, no warehouse
 
@@ -115,14 +118,17 @@ def test_a_second_signal_stops_at_once_and_leaves_nothing_behind(command, tmp_pa
 
 def test_kill_9_loses_nothing_doubles_nothing_and_leaves_no_process(command, tmp_path):
     command.config("p.yaml", pipeline(rate=3000))
-    for round in range(2):
-        before = epochs(tmp_path)
+
+    def run_and_kill(enough: int) -> None:
         process = command.start("run", "p.yaml")
-        wait_for(lambda: epochs(tmp_path) >= before + 3, "two epochs")
+        wait_for(lambda: epochs(tmp_path) >= enough, "two epochs")
         family = descendants(process.pid)
         process.kill()
         process.communicate(timeout=60)
         wait_for(lambda: not [p for p in family if p.is_running()], "the JVM and its workers to end")
+
+    for _ in range(2):
+        run_and_kill(epochs(tmp_path) + 3)
     assert command.run("run", "p.yaml", "--once").returncode == 0
     rows = landed(tmp_path)
     assert sorted(rows) == list(range(len(rows)))
@@ -140,7 +146,7 @@ def test_metrics_and_health_while_it_runs(command, tmp_path):
     written = re.compile(r'rivermouth_records_written_total\{pipeline="cli",sink="numbers"\} [1-9]')
     wait_for(lambda: written.search(get(address + "metrics")[1]), "rows in the metrics")
     text = get(address + "metrics")[1]
-    assert '# TYPE rivermouth_commit_latency_seconds histogram' in text
+    assert "# TYPE rivermouth_commit_latency_seconds histogram" in text
     health = json.loads(get(address + "health")[1])
     assert list(health["sinks"]) == ["numbers"]
     process.send_signal(signal.SIGTERM)
@@ -168,7 +174,11 @@ def test_the_demo_ends_by_itself_with_a_summary_and_goes_on_the_next_time(comman
         assert done.returncode == 0, done.stderr
         assert "dead letters by reason: " in done.stdout
         assert "what to try next" in done.stdout
-        totals.append(sum(DeltaTable(str(tmp_path / "demo-lake" / t)).count() for t in ("orders", "payments", "clicks")))
+        totals.append(
+            sum(DeltaTable(str(tmp_path / "demo-lake" / t)).count() for t in ("orders", "payments", "clicks"))
+        )
     assert totals[1] > totals[0] > 0
-    orders = DeltaTable(str(tmp_path / "demo-lake" / "orders")).to_pyarrow_table().column("order_id").to_pylist()
+    orders = (
+        DeltaTable(str(tmp_path / "demo-lake" / "orders")).to_pyarrow_table().column("order_id").to_pylist()
+    )
     assert len(orders) == len(set(orders))

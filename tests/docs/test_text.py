@@ -18,6 +18,7 @@ from rivermouth.config import model
 from rivermouth.config.load import load
 from rivermouth.delta import dead_letters
 from rivermouth.delta.progress import AppIds
+from rivermouth.observe.events import Progress, SinkStarted
 from rivermouth.pipeline.run import run
 from rivermouth.records import Partition
 from tests.docs.markdown import DOCUMENTS, EXAMPLES, ROOT, blocks, codes, prose, rows
@@ -158,6 +159,23 @@ def test_app_ids_and_dead_letter_columns_are_told_as_they_are():
     assert told == {app_id.removeprefix(prefix) for app_id in made}
     columns = [code for row in rows(ROOT / "docs" / "delta-sink.md", "column") for code in codes(row[0])]
     assert columns == dead_letters.SCHEMA.names
+
+
+def test_log_lines_look_as_they_are_shown():
+    (block,) = [b for b in blocks("text") if b.file.name == "operations.md"]
+    started = SinkStarted("orders", generation=3, epoch=41, positions=4)
+    progress = Progress(
+        "orders",
+        phase="running",
+        epoch=101,
+        rows_per_second=12_500,
+        written=750_000,
+        lag=1204,
+        seconds_since_last_commit=2,
+        dead_letters=3,
+    )
+    shown = [line.split("INFO orders: ")[1] for line in block.text.splitlines()]
+    assert shown == [started.line(), progress.line()]
 
 
 def test_the_ways_to_look_at_a_table_work(workplace, spark):

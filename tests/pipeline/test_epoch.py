@@ -14,7 +14,7 @@ from rivermouth.pipeline.epoch import check, root_cause
 from rivermouth.pipeline.task import FilePlan, Result, Task
 
 PLAN = FilePlan("/t", create("string").schema, (), "snappy", 1)
-TASK = Task(create("string"), PLAN, PLAN, "shop", "orders", 7, datetime.date(2026, 1, 1))
+TASK = Task("string", None, PLAN, PLAN, "shop", "orders", 7, datetime.date(2026, 1, 1))
 
 
 def file(rows: int) -> FileSpec:
@@ -31,7 +31,13 @@ def test_read_equals_written_plus_dead():
 
 @pytest.mark.parametrize(
     "change",
-    [{"read": 11}, {"read": 9}, {"events": [file(4)]}, {"rejected": {"NullValue": 2}}, {"dead_letters": [file(2)]}],
+    [
+        {"read": 11},
+        {"read": 9},
+        {"events": [file(4)]},
+        {"rejected": {"NullValue": 2}},
+        {"dead_letters": [file(2)]},
+    ],
 )
 def test_a_record_that_vanished_or_doubled_is_an_error(change):
     with pytest.raises(AccountingMismatch):
@@ -62,7 +68,7 @@ def test_a_range_must_be_read_whole():
             "An error occurred while calling o1.collectToPython.\n"
             ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed 4 times\n"
             "Driver stacktrace:\n\tat a.b.C(D.scala:1)\n"
-            "Caused by: java.util.concurrent.ExecutionException: org.apache.kafka.common.errors.TimeoutException: x\n"
+            "Caused by: java.util.concurrent.ExecutionException: org.apache.kafka.TimeoutException: x\n"
             "\t... 3 more\n"
             "Caused by: org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node\n",
             "Timed out waiting for a node",

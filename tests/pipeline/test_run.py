@@ -13,13 +13,18 @@ NUMBERS = {"schema": "n BIGINT NOT NULL, ts TIMESTAMP"}
 
 
 def generator(count: int, *topics: str, **more):
-    return {"connector": "generator", "config": {"topics": list(topics) or ["numbers"], "count": count, **more}}
+    return {
+        "connector": "generator",
+        "config": {"topics": list(topics) or ["numbers"], "count": count, **more},
+    }
 
 
 def test_every_record_lands_once_or_is_a_dead_letter_once(lake, statuses):
     seen = statuses(lake.run(generator(20_000, broken=0.01), {"numbers": NUMBERS}))["numbers"]
     rows, distinct = lake.query("SELECT count(n), count(DISTINCT n) FROM {numbers}")[0]
-    dead, dead_distinct = lake.query('SELECT count(*), count(DISTINCT "offset") FROM {numbers_dead_letters}')[0]
+    dead, dead_distinct = lake.query('SELECT count(*), count(DISTINCT "offset") FROM {numbers_dead_letters}')[
+        0
+    ]
     assert rows == distinct == seen.written == lake.spark_count("numbers")
     assert dead == dead_distinct == seen.dead_letters == lake.spark_count("numbers_dead_letters")
     assert rows + dead == seen.read == 20_000
@@ -95,7 +100,9 @@ def test_on_bad_record_fail_stops_the_sink_and_shows_the_record(lake, statuses):
     assert lake.query("SELECT count(*) FROM {numbers}") == [(0,)]
     # Nothing is lost: a later run with another policy lands all of it.
     lake.run(generator(2_000, broken=0.1), {"numbers": NUMBERS})
-    total = lake.query("SELECT (SELECT count(*) FROM {numbers}) + (SELECT count(*) FROM {numbers_dead_letters})")
+    total = lake.query(
+        "SELECT (SELECT count(*) FROM {numbers}) + (SELECT count(*) FROM {numbers_dead_letters})"
+    )
     assert total == [(2_000,)]
 
 
@@ -118,13 +125,22 @@ def test_files_have_the_compression_asked_for_and_three_readers_read_them(lake, 
     file = next((lake.folder / "numbers").glob("*.parquet"))
     assert pq.ParquetFile(file).metadata.row_group(0).column(0).compression.startswith(codec)
     assert lake.query("SELECT sum(n) FROM {numbers}") == [(500 * 499 // 2,)]
-    assert lake.spark_count("numbers") == DeltaTable(str(lake.folder / "numbers")).to_pyarrow_table().num_rows == 500
+    assert (
+        lake.spark_count("numbers")
+        == DeltaTable(str(lake.folder / "numbers")).to_pyarrow_table().num_rows
+        == 500
+    )
 
 
 def test_partitions_are_folders_and_prune(lake):
     lake.run(
         generator(2_000, "orders"),
-        {"orders": {"schema": "order_id STRING, product STRING, ts TIMESTAMP", "partition_columns": ["product"]}},
+        {
+            "orders": {
+                "schema": "order_id STRING, product STRING, ts TIMESTAMP",
+                "partition_columns": ["product"],
+            }
+        },
     )
     folders = {p.name for p in (lake.folder / "orders").iterdir() if "=" in p.name}
     assert "product=lamp" in folders
@@ -189,7 +205,9 @@ def test_the_commit_says_what_was_read_and_where_it_stands(lake):
     note = json.loads(DeltaTable(str(lake.folder / "numbers")).history(1)[0]["userMetadata"])
     assert (note["pipeline"], note["sink"], note["epoch"], note["generation"]) == ("test", "numbers", 1, 1)
     assert note["offsets"] == {"numbers/0": [0, 100]}
-    assert note["counts"]["read"] == 100 == note["counts"]["written"] + sum(note["counts"]["rejected"].values())
+    assert (
+        note["counts"]["read"] == 100 == note["counts"]["written"] + sum(note["counts"]["rejected"].values())
+    )
 
 
 def test_an_epoch_follows_the_age_of_what_waits(lake, statuses):

@@ -66,7 +66,10 @@ def test_the_topic_is_the_folder_and_a_sink_takes_its_own(lake, inbox):
     sinks = {"orders": {**SCHEMA, "topics": ["orders"]}, "all": {"schema_type": "envelope"}}
     lake.run(files(inbox), sinks)
     assert lake.query("SELECT count(*), max(n) FROM {orders}") == [(10, 9)]
-    assert lake.query("SELECT stream, count(*) FROM {all} GROUP BY 1 ORDER BY 1") == [("clicks", 20), ("orders", 10)]
+    assert lake.query("SELECT stream, count(*) FROM {all} GROUP BY 1 ORDER BY 1") == [
+        ("clicks", 20),
+        ("orders", 10),
+    ]
     # A topic added to the sink later brings its files, also the old ones, and nothing twice.
     lake.run(files(inbox), {"orders": {**SCHEMA, "topics": ["orders", "clicks"]}})
     assert lake.query("SELECT count(n), count(DISTINCT n) FROM {orders}") == [(30, 30)]
@@ -75,7 +78,9 @@ def test_the_topic_is_the_folder_and_a_sink_takes_its_own(lake, inbox):
 def test_a_glob_and_a_fixed_topic(lake, inbox):
     drop(inbox / "x" / "a.ndjson", numbers(0, 10))
     drop(inbox / "x" / "a.csv", "1,2,3\n")
-    lake.run(files(inbox / "*" / "*.ndjson", topic="shop"), {"t": {"schema_type": "envelope", "topics": ["shop"]}})
+    lake.run(
+        files(inbox / "*" / "*.ndjson", topic="shop"), {"t": {"schema_type": "envelope", "topics": ["shop"]}}
+    )
     assert lake.query("SELECT DISTINCT stream, count(*) FROM {t} GROUP BY 1") == [("shop", 10)]
 
 
@@ -145,7 +150,9 @@ def test_files_are_packed_oldest_first_and_at_least_one():
 
 
 def test_a_file_rests_also_when_the_clocks_disagree(tmp_path, inbox, spark):
-    source = Files(FilesConfig(path=str(inbox), rest_interval="0s"), Scope("p", "s", str(tmp_path / "t")), spark)
+    source = Files(
+        FilesConfig(path=str(inbox), rest_interval="0s"), Scope("p", "s", str(tmp_path / "t")), spark
+    )
     drop(inbox / "a.ndjson", numbers(0, 1), age=-3600)  # from the future
     start = source.resolve({})
     assert source.bounds(start)[next(iter(start))].head == 0

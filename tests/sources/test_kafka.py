@@ -18,7 +18,10 @@ SCHEMA = {"schema": "n BIGINT NOT NULL"}
 def source(kafka):
     def describe(*topics: str, **more):
         named = {"topics": list(topics)} if topics else {}
-        return {"connector": "kafka", "config": {"bootstrap_servers": kafka.bootstrap_servers, **named, **more}}
+        return {
+            "connector": "kafka",
+            "config": {"bootstrap_servers": kafka.bootstrap_servers, **named, **more},
+        }
 
     return describe
 
@@ -119,7 +122,9 @@ def test_headers_keys_and_tombstones_reach_the_dead_letters_whole(lake, kafka, s
         ],
     )
     lake.run(source(topic), {"t": SCHEMA})
-    rows = lake.query('SELECT key, value, headers, topic, "offset", reason FROM {t_dead_letters} ORDER BY "offset"')
+    rows = lake.query(
+        'SELECT key, value, headers, topic, "offset", reason FROM {t_dead_letters} ORDER BY "offset"'
+    )
     assert rows[0] == (
         b"k\xff",
         b"\xff\x00 not json",
@@ -171,7 +176,9 @@ def test_a_running_pipeline_follows_the_topic_and_takes_up_new_partitions(lake, 
     feeder = threading.Thread(target=feed)
     feeder.start()
     keys = {**SCHEMA, "flush_interval": "200ms"}
-    run = threading.Thread(target=lambda: lake.run(source(topic, starting_offsets="latest"), {"t": keys}, seconds=30))
+    run = threading.Thread(
+        target=lambda: lake.run(source(topic, starting_offsets="latest"), {"t": keys}, seconds=30)
+    )
     run.start()
     feeder.join()
     run.join()
@@ -231,6 +238,8 @@ def test_mistakes_in_the_config_are_told(keys, words):
 
 def test_options_are_client_properties_with_or_without_a_prefix():
     config = KafkaConfig(
-        bootstrap_servers="b", topics=["a"], options={"kafka.client.id": "x", "fetch.max.bytes": 1, "a.b": True}
+        bootstrap_servers="b",
+        topics=["a"],
+        options={"kafka.client.id": "x", "fetch.max.bytes": 1, "a.b": True},
     )
     assert config.options == {"client.id": "x", "fetch.max.bytes": "1", "a.b": "true"}

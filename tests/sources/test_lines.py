@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,9 @@ def test_an_empty_file_has_no_records(tmp_path):
 
 
 @given(
-    content=st.lists(st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"").replace(b"\r", b"")), max_size=20),
+    content=st.lists(
+        st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"").replace(b"\r", b"")), max_size=20
+    ),
     cuts=st.lists(st.integers(0, 260), max_size=4),
     block=st.integers(1, 40),
     newline_at_end=st.booleans(),
@@ -92,7 +95,7 @@ def test_every_line_stands_in_exactly_one_split(tmp_path_factory, content, cuts,
     edges = sorted({0, len(text), *(c for c in cuts if c < len(text))})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "BLOCK_BYTES", block)
-        parts = [row for begin, stop in zip(edges, edges[1:]) for row in read(path, begin, stop)]
+        parts = [row for begin, stop in pairwise(edges) for row in read(path, begin, stop)]
     expected = [line for line in text.split(b"\n") if line]
     assert values(parts) == expected
     for row in parts:
