@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from deltalake import DeltaTable
+from pyarrow import fs
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from rivermouth.config.model import PipelineConfig
+from rivermouth.delta.storage import parse_uri
 from rivermouth.observe.figures import short, whole
 from rivermouth.observe.state import State
 
@@ -62,8 +64,9 @@ def _reasons(state: State) -> Text:
 
 
 def _sample(name: str, uri: str) -> Table:
-    reader = DeltaTable(uri).to_pyarrow_dataset()
-    rows = reader.head(_SAMPLE_ROWS)
+    # Arrow's own file system: deltalake's calls Python from threads that read ahead, also while Python exits.
+    files = fs.SubTreeFileSystem(parse_uri(uri), fs.LocalFileSystem())
+    rows = DeltaTable(uri).to_pyarrow_dataset(filesystem=files).head(_SAMPLE_ROWS)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", title_justify="left")
     table.title = Text(f"\n{name}", style="bold")
     for column in rows.column_names:
