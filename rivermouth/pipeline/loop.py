@@ -15,6 +15,7 @@ from rivermouth.errors import EngineFailed, EngineLost, RivermouthError
 from rivermouth.observe.events import LagMeasured, SinkFailed, SinkRetrying, SinkStopped
 from rivermouth.observe.observer import Observer
 from rivermouth.pipeline import plan
+from rivermouth.pipeline.batches import FIRST_EPOCH
 from rivermouth.pipeline.plan import Limits
 from rivermouth.pipeline.sink import Sink
 from rivermouth.records import Offsets
@@ -108,7 +109,10 @@ class Loop:
             self.stop.wait(min(pause, max(limits.flush_seconds, 0.02)))
 
     def _end(self, sink: Sink, heads: Offsets) -> Offsets:
-        end = plan.share(sink.position, heads, _limits(sink).most)
+        most = _limits(sink).most
+        if most is not None and sink.largest is None:
+            most = min(most, FIRST_EPOCH)
+        end = plan.share(sink.position, heads, most)
         return {p: o for p, o in end.items() if o > sink.position[p]}
 
 

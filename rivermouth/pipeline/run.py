@@ -154,7 +154,8 @@ def _maker(
     )
 
     def make() -> Sink:
-        source = connector(described.config, scope, spark)
+        # A session of its own on the same Spark: what is set for one sink's jobs is not set for another's.
+        source = connector(described.config, scope, spark.newSession())
         try:
             return Sink(Identity.new(config.pipeline, name), sink, source, observer)
         except BaseException:

@@ -25,6 +25,7 @@ from rivermouth.delta.table import TableSpec, open_table
 from rivermouth.errors import DeltaCommitFailed, Fenced
 from rivermouth.observe.events import CommitFailed, CommitRetried, EpochCommitted, SinkStarted, SourceWarning
 from rivermouth.observe.observer import Observer
+from rivermouth.pipeline import batches
 from rivermouth.pipeline.epoch import execute
 from rivermouth.pipeline.task import FilePlan, Result, Task
 from rivermouth.records import Offsets
@@ -74,6 +75,7 @@ class Sink:
         self.fingerprint = _fingerprint(config)
         self.progress = Progress()
         self.position: Offsets = {}
+        self.largest: int | None = None  # bytes of the largest record this owner has read
 
     def claim(self) -> None:
         """Become the owner: finish what the last one left, take the next generation, pin the offsets."""
@@ -110,6 +112,7 @@ class Sink:
         """Land the records from the present position to `end`: one Spark job, one commit."""
         began = time.perf_counter()
         epoch, start = self.progress.epoch + 1, {p: self.position[p] for p in end}
+        batches.apply(self.source.spark, self.largest)
         result = execute(
             self.source,
             start,
@@ -118,6 +121,7 @@ class Sink:
             fail_on_bad_record=self.settings.on_bad_record == "fail",
         )
         wrote = time.perf_counter()
+        self.largest = max(self.largest or 0, result.largest)
         landed = self._land(epoch, start, end, result)
         committed = time.perf_counter()
         if result.dead_letters:

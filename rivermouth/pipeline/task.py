@@ -77,13 +77,14 @@ class Task:
         decoder = _format(self.schema_type, self.event_schema)
         events = self.events.writer(number)
         rejected = self.dead_letters.writer(number) if self.dead_letters else None
-        read, reasons, sample = 0, Counter[str](), None
+        read, largest, reasons, sample = 0, 0, Counter[str](), None
         try:
             for batch in batches:
                 read += batch.num_rows
                 if batch.num_rows == 0:
                     continue
                 records = batch.cast(RECORD_SCHEMA)
+                largest = max(largest, _largest(records))
                 decoded = decoder.decode(records, careful=careful)
                 decoded = set_aside(decoded, records.num_rows, self.events.partition_columns)
                 if decoded.events.num_rows:
@@ -101,7 +102,8 @@ class Task:
             raise
         rows = [("event file", _file_body(f)) for f in written]
         rows += [("dead-letter file", _file_body(f)) for f in kept]
-        rows.append(("counts", json.dumps({"read": read, "rejected": reasons, "sample": sample})))
+        counts = {"read": read, "largest": largest, "rejected": reasons, "sample": sample}
+        rows.append(("counts", json.dumps(counts)))
         yield pa.RecordBatch.from_pylist([{"kind": k, "body": b} for k, b in rows], schema=_RESULT_SCHEMA)
 
     def _dead_letters(self, records: pa.RecordBatch, rejects: Rejects) -> pa.RecordBatch:
@@ -117,6 +119,7 @@ class Result:
     dead_letters: list[FileSpec]
     rejected: dict[str, int]  # by reason
     sample: str | None  # one bad record, described
+    largest: int = 0  # bytes of the largest key and value
 
     @property
     def written(self) -> int:
@@ -125,17 +128,18 @@ class Result:
 
 def gather(rows: list[tuple[str, str]]) -> Result:
     """Put together the rows that the tasks of an epoch gave."""
-    read, rejected, sample = 0, Counter[str](), None
+    read, largest, rejected, sample = 0, 0, Counter[str](), None
     files: dict[str, list[FileSpec]] = {"event file": [], "dead-letter file": []}
     for kind, text in rows:
         body = json.loads(text)
         if kind == "counts":
             read += body["read"]
+            largest = max(largest, body["largest"])
             rejected.update(body["rejected"])
             sample = sample or body["sample"]
         else:
             files[kind].append(FileSpec(**body))
-    return Result(read, files["event file"], files["dead-letter file"], dict(rejected), sample)
+    return Result(read, files["event file"], files["dead-letter file"], dict(rejected), sample, largest)
 
 
 def set_aside(decoded: Decoded, count: int, columns: tuple[str, ...]) -> Decoded:
@@ -152,6 +156,12 @@ def set_aside(decoded: Decoded, count: int, columns: tuple[str, ...]) -> Decoded
     rejects = record_rows.in_order(rejects)
     events = decoded.events.filter(pc.invert(unfit))
     return Decoded(events, record_rows.kept(count, rejects), rejects)
+
+
+def _largest(records: pa.RecordBatch) -> int:
+    """The bytes of the largest key and of the largest value."""
+    lengths = (pc.max(pc.binary_length(records.column(name))).as_py() for name in ("key", "value"))
+    return sum(length or 0 for length in lengths)
 
 
 def _file_body(file: FileSpec) -> str:

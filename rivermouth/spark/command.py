@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,18 +29,24 @@ MODULE_OPTIONS = (
     "-Dio.netty.allocator.type=pooled",
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
 )
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC")
 
 
 def embedded(java: Java, jars: Sequence[Path], values: Mapping[str, str], properties: Path) -> list[str]:
     """Start Spark's main class ourselves: Spark's scripts first start another JVM to make this line."""
     classpath = [*map(str, jars), *filter(None, [values.get("spark.driver.extraClassPath")])]
+    chosen = [
+        *shlex.split(values.get("spark.driver.defaultJavaOptions", "")),
+        *shlex.split(values["spark.driver.extraJavaOptions"]),
+    ]
+    if not any(_COLLECTOR.fullmatch(option) for option in chosen):
+        chosen.insert(0, "-XX:+UseParallelGC")  # a small heap and no pauses to fear: the least CPU
     return [
         str(java.executable),
         f"-Xmx{values['spark.driver.memory']}",
         *MODULE_OPTIONS,
         *archive.options(java, jars),
-        *shlex.split(values.get("spark.driver.defaultJavaOptions", "")),
-        *shlex.split(values["spark.driver.extraJavaOptions"]),
+        *chosen,
         *("-cp", os.pathsep.join(classpath)),
         "org.apache.spark.deploy.SparkSubmit",
         *("--properties-file", str(properties), "pyspark-shell"),

@@ -19,7 +19,7 @@ _EVERYWHERE = {
     "spark.scheduler.mode": "FAIR",  # a pool a sink, made on demand, all of the same weight
     "spark.python.daemon.module": "rivermouth.spark.worker_daemon",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",  # with the next, see pipeline/batches.py
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
