@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 class Measured:
     """What a job said of itself, and what was seen of it."""
 
-    said: dict[str, Any]
+    said: list[dict[str, Any]]  # a dict for each pass
     launched: float  # on the clock of time.time(), like the times a job says
     cpu_seconds: float
     peak_bytes: int

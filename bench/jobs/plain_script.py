@@ -1,4 +1,4 @@
-"""What one writes by hand without Spark: confluent-kafka, pyarrow, write_deltalake in batches. Same usage."""
+"""What one writes by hand without Spark: confluent-kafka, pyarrow, write_deltalake. Usage as rivermouth.py."""
 
 from __future__ import annotations
 
@@ -27,18 +27,22 @@ SCHEMA = pa.schema(
 )
 
 
-def main(servers: str, topic: str, table: str, epoch_size: int, _epochs: int) -> None:
+def main(servers: str, topic: str, table: str, passes: int, epoch_size: int, _epochs: int) -> None:
+    print(json.dumps([land(servers, topic, f"{table}-{n}", epoch_size) for n in range(passes)]))
+
+
+def land(servers: str, topic: str, table: str, batch_size: int) -> dict[str, float | list[float]]:
+    start = time.time()
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "script", "auto.offset.reset": "earliest"})
     partitions = list(consumer.list_topics(topic).topics[topic].partitions)
-    ready = time.time()
     heads = {p: consumer.get_watermark_offsets(TopicPartition(topic, p))[1] for p in partitions}
     consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
     left = sum(heads.values())
     commits = []
     while left:
         messages: list[bytes] = []
-        while len(messages) < min(epoch_size, left):
-            messages += [m.value() for m in consumer.consume(min(10_000, epoch_size - len(messages)), 1.0)]
+        while len(messages) < min(batch_size, left):
+            messages += [m.value() for m in consumer.consume(min(10_000, batch_size - len(messages)), 1.0)]
         left -= len(messages)
         data = b"\n".join(messages)
         events = pj.read_json(
@@ -49,8 +53,8 @@ def main(servers: str, topic: str, table: str, epoch_size: int, _epochs: int) ->
         write_deltalake(table, events, mode="append")
         commits.append(time.time())
     consumer.close()
-    print(json.dumps({"ready": ready, "commits": commits}))
+    return {"start": start, "commits": commits}
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], int(sys.argv[4]), int(sys.argv[5]))
+    main(*sys.argv[1:4], *map(int, sys.argv[4:7]))
