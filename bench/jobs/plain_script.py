@@ -1,4 +1,4 @@
-"""What one writes by hand without Spark: confluent-kafka, pyarrow, write_deltalake. Usage as rivermouth.py."""
+"""What one writes by hand without Spark: confluent-kafka and write_deltalake. Usage as rivermouth.py."""
 
 from __future__ import annotations
 

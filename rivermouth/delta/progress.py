@@ -14,7 +14,7 @@ and, in the dead-letter table, `.../dead_letters`, the last epoch whose dead let
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
 
@@ -107,14 +107,7 @@ def claim(progress: Progress, ids: AppIds, begin: Offsets, topics: Mapping[str, 
 
 def pin(progress: Progress, ids: AppIds, begin: Offsets, topics: Mapping[str, int]) -> dict[str, int]:
     """The txns that fix where new partitions begin and which topics these are."""
-    for topic, identity in topics.items():
-        known = progress.topics.get(topic, identity)
-        if known != identity:
-            raise ProgressLost(
-                f"topic {topic!r} is not the one this table was filled from: it was deleted and created "
-                "again, or the cluster is another one, so the table's offsets mean nothing in it",
-                hint="give the pipeline a new name to read the new topic from its start",
-            )
+    ensure_topics(progress, topics)
     moved = {p: o for p, o in begin.items() if progress.offsets.get(p) != o}
     back = [f"{p} from {progress.offsets[p]} to {o}" for p, o in moved.items() if p in progress.offsets]
     if back:
@@ -122,6 +115,17 @@ def pin(progress: Progress, ids: AppIds, begin: Offsets, topics: Mapping[str, in
     txns = {ids.offset(p): o for p, o in moved.items()}
     txns.update({ids.topic(t): i for t, i in topics.items() if t not in progress.topics})
     return txns
+
+
+def ensure_topics(progress: Progress, topics: Mapping[str, int]) -> None:
+    """Stop a sink whose topic is no longer the one its table was filled from."""
+    for topic, identity in topics.items():
+        if progress.topics.get(topic, identity) != identity:
+            raise ProgressLost(
+                f"topic {topic!r} is not the one this table was filled from: it was deleted and created "
+                "again, or the cluster is another one, so the table's offsets mean nothing in it",
+                hint="give the pipeline a new name to read the new topic from its start",
+            )
 
 
 def advance(progress: Progress, ids: AppIds, end: Offsets, *, rejects: bool) -> dict[str, int]:
@@ -143,10 +147,10 @@ def advance(progress: Progress, ids: AppIds, end: Offsets, *, rejects: bool) -> 
     return txns
 
 
-def ensure_owner(seen: Progress, mine: int, sink: str, owner: str | None) -> None:
-    """Stop a sink whose table has been claimed by another instance."""
+def ensure_owner(seen: Progress, mine: int, sink: str, owner: Callable[[], str | None]) -> None:
+    """Stop a sink whose table has been claimed by another instance; `owner` finds out by which."""
     if seen.generation != mine:
         raise Fenced(
-            f"sink {sink!r} was taken over by {owner or 'another instance'} "
+            f"sink {sink!r} was taken over by {owner() or 'another instance'} "
             f"(generation {seen.generation}, mine was {mine})"
         )

@@ -206,17 +206,17 @@ class SinkStopped(Event):
 
 
 @dataclass(frozen=True)
-class FileChanged(Event):
-    """A file grew or changed after it was taken; what came later in it is not read."""
+class LogCheckpointFailed(Event):
+    """An epoch is in, but the log checkpoint that was due after it could not be written."""
 
     level = logging.WARNING
-    path: str
+    message: str
 
     def line(self) -> str:
-        return f"FileChanged: {self.path} changed after it was taken; what was added to it is not read"
+        return f"LogCheckpointFailed: {self.message}; the next start reads a longer log"
 
     def apply(self, status: SinkStatus) -> None:
-        _add(status.warnings, {"FileChanged": 1})
+        _add(status.warnings, {"LogCheckpointFailed": 1})
 
 
 @dataclass(frozen=True)

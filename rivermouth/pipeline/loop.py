@@ -87,21 +87,17 @@ class Loop:
         quiet_polls = 0
         while not self.stop.is_set():
             bounds = sink.source.bounds(sink.position)
-            new = {p: bound.earliest for p, bound in bounds.items() if p not in sink.position}
-            if new:
-                sink.adopt(new)
+            sink.take_up({p: bound.earliest for p, bound in bounds.items() if p not in sink.position})
             heads = plan.ends(sink.position, bounds)
             waiting = sink.source.waiting(sink.position, heads)
             self.observer.emit(LagMeasured(self.name, waiting))
             now = time.monotonic()
-            if waiting and first_seen is None:
-                first_seen = now
+            first_seen = (first_seen or now) if waiting else None
             if plan.due(waiting, now - (first_seen or now), limits):
-                end = self._end(sink, heads)
-                sink.run_epoch(end)
+                sink.run_epoch(self._end(sink, heads))
                 done.epochs += 1
                 quiet_polls = 0
-                if end == heads:
+                if all(sink.position[p] >= heads[p] for p in heads):  # what comes now has not waited yet
                     first_seen = None
                 continue
             quiet_polls = 0 if waiting else quiet_polls + 1

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rivermouth import sources
@@ -108,8 +109,8 @@ def _supervise(
     seconds: float | None,
 ) -> None:
     threads = [
-        _start(Loop(name, _maker(config, name, sink, spark, observer), observer, stop, once), spark)
-        for name, sink in chosen.items()
+        _start(Loop(name, partial(make_sink, config, name, spark, observer), observer, stop, once), spark)
+        for name in chosen
     ]
     end = time.monotonic() + seconds if seconds is not None else float("inf")
     deadline = float("inf")
@@ -138,11 +139,10 @@ def _start(loop: Loop, spark: SparkSession) -> threading.Thread:
     return thread
 
 
-def _maker(
-    config: PipelineConfig, name: str, sink: SinkConfig, spark: SparkSession, observer: Observer
-) -> Callable[[], Sink]:
+def make_sink(config: PipelineConfig, name: str, spark: SparkSession, observer: Observer) -> Sink:
+    """A new instance of one of a pipeline's sinks; it owns nothing before its claim."""
+    sink = config.sinks[name]
     described = config.sources[sink.source]
-    connector = sources.connectors()[described.connector]
     scope = Scope(
         config.pipeline,
         name,
@@ -152,17 +152,13 @@ def _maker(
         sink.config.max_batch_size,
         lambda code, message: observer.emit(SourceWarning(name, code, message)),
     )
-
-    def make() -> Sink:
-        # A session of its own on the same Spark: what is set for one sink's jobs is not set for another's.
-        source = connector(described.config, scope, spark.newSession())
-        try:
-            return Sink(Identity.new(config.pipeline, name), sink, source, observer)
-        except BaseException:
-            source.close()
-            raise
-
-    return make
+    # A session of its own on the same Spark: what is set for one sink's jobs is not set for another's.
+    source = sources.connectors()[described.connector](described.config, scope, spark.newSession())
+    try:
+        return Sink(Identity.new(config.pipeline, name), sink, source, observer)
+    except BaseException:
+        source.close()
+        raise
 
 
 @contextmanager

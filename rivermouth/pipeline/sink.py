@@ -17,13 +17,19 @@ from typing import Any
 from rivermouth import formats
 from rivermouth.config.model import SinkConfig
 from rivermouth.delta import dead_letters, progress
-from rivermouth.delta.commit import Change, Landed, commit
+from rivermouth.delta.commit import Change, Landed, commit, delays
 from rivermouth.delta.progress import AppIds, Progress
 from rivermouth.delta.statistics import indexed_columns
 from rivermouth.delta.storage import parse_uri
 from rivermouth.delta.table import TableSpec, open_table
 from rivermouth.errors import DeltaCommitFailed, Fenced
-from rivermouth.observe.events import CommitFailed, CommitRetried, EpochCommitted, SinkStarted, SourceWarning
+from rivermouth.observe.events import (
+    CommitFailed,
+    CommitRetried,
+    EpochCommitted,
+    LogCheckpointFailed,
+    SinkStarted,
+)
 from rivermouth.observe.observer import Observer
 from rivermouth.pipeline import batches
 from rivermouth.pipeline.epoch import execute
@@ -31,7 +37,7 @@ from rivermouth.pipeline.task import FilePlan, Result, Task
 from rivermouth.records import Offsets
 from rivermouth.sources.base import Source
 
-_CLAIM_ATTEMPTS = 10
+_CLAIM_RETRIES = 5
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,9 @@ class Sink:
 
     def claim(self) -> None:
         """Become the owner: finish what the last one left, take the next generation, pin the offsets."""
-        for _ in range(_CLAIM_ATTEMPTS):
+        # Not retried as it is: a commit that came between may have been an epoch of the last owner.
+        for delay in [0.0, *delays(max(self.settings.max_commit_retries, _CLAIM_RETRIES))]:
+            time.sleep(delay)
             seen = progress.parse(self.table.txns, self.ids)
             finished = dead_letters.finish(self.table, self.ids, seen, self.identity.instance)
             begin = self.source.resolve(seen.offsets)
@@ -87,24 +95,31 @@ class Sink:
             mine = seen.generation + 1
             note = self._note("claim", generation=mine, recovered_dead_letters=finished)
             try:
-                self._commit(Change(txns, note), seen.generation)
+                self._commit(Change(txns, note), seen.generation, retries=0)
                 break
-            except Fenced:  # another instance claimed it first: the last to claim is the owner
-                continue
+            except (Fenced, DeltaCommitFailed) as error:
+                failure = error
         else:
-            raise DeltaCommitFailed(f"sink {self.name!r} could not be claimed: too many others try the same")
+            raise DeltaCommitFailed(
+                f"sink {self.name!r} could not be claimed: {failure.message}"
+            ) from failure
         self.progress = progress.parse(self.table.txns, self.ids)
-        progress.ensure_owner(self.progress, mine, self.name, self._owner())
+        progress.ensure_owner(self.progress, mine, self.name, self._owner)
         self.position = {p: self.progress.offsets[p] for p in begin}
         self.observer.emit(
             SinkStarted(self.name, self.progress.generation, self.progress.epoch, len(self.position))
         )
 
-    def adopt(self, new: Offsets) -> None:
-        """Take on partitions that appeared while the sink runs, so that a restart knows where they began."""
+    def take_up(self, new: Offsets) -> None:
+        """Take up partitions that appeared while the sink runs, so that a restart knows where they began."""
+        progress.ensure_topics(self.progress, self.source.identities())
+        if not new:
+            return
         txns = progress.pin(self.progress, self.ids, new, self.source.identities())
         txns[self.ids.generation] = self.progress.generation
-        self._commit(Change(txns, self._note("pin")), self.progress.generation)
+        self._commit(
+            Change(txns, self._note("pin")), self.progress.generation, self.settings.max_commit_retries
+        )
         self.progress = progress.parse(self.table.txns, self.ids)
         self.position.update({p: self.progress.offsets[p] for p in new})
 
@@ -182,30 +197,28 @@ class Sink:
             overwrite=self.overwrite and bool(result.events),
         )
         before = self.table.version
-        landed = self._commit(change, self.progress.generation)
+        try:
+            landed = self._commit(change, self.progress.generation, self.settings.max_commit_retries)
+        except DeltaCommitFailed as error:
+            self.observer.emit(CommitFailed(self.name, error.code))
+            raise
         self.progress = progress.parse(self.table.txns, self.ids)
         self.position.update(end)
         if self.table.checkpoint_due(before):
             self._checkpoint()
         return landed
 
-    def _commit(self, change: Change, generation: int) -> Landed:
+    def _commit(self, change: Change, generation: int, retries: int) -> Landed:
         """Commit while `generation` is the table's; raises Fenced when it no longer is."""
 
         def guard() -> None:
             seen = progress.parse(self.table.txns, self.ids)
-            progress.ensure_owner(seen, generation, self.name, self._owner())
+            progress.ensure_owner(seen, generation, self.name, self._owner)
 
         def on_retry(attempt: int, reason: str) -> None:
             self.observer.emit(CommitRetried(self.name, attempt, reason))
 
-        try:
-            return commit(
-                self.table, change, retries=self.settings.max_commit_retries, guard=guard, on_retry=on_retry
-            )
-        except DeltaCommitFailed as error:
-            self.observer.emit(CommitFailed(self.name, error.code))
-            raise
+        return commit(self.table, change, retries=retries, guard=guard, on_retry=on_retry)
 
     def _owner(self) -> str | None:
         """The instance that holds the sink now, as its latest claim names it."""
@@ -218,7 +231,7 @@ class Sink:
         try:
             self.table.checkpoint()
         except Exception as error:  # noqa: BLE001 - the epoch is in; no checkpoint only costs time
-            self.observer.emit(SourceWarning(self.name, "LogCheckpointFailed", str(error)))
+            self.observer.emit(LogCheckpointFailed(self.name, str(error)))
 
     def _note(self, kind: str, **more: Any) -> dict[str, Any]:
         return {

@@ -84,5 +84,5 @@ def test_an_epoch_never_goes_back():
 
 def test_an_owner_that_was_replaced_stops_and_names_the_new_one():
     with pytest.raises(Fenced, match="host:1:abc"):
-        progress.ensure_owner(Progress(generation=4), 3, "orders", "host:1:abc")
-    progress.ensure_owner(Progress(generation=3), 3, "orders", None)
+        progress.ensure_owner(Progress(generation=4), 3, "orders", lambda: "host:1:abc")
+    progress.ensure_owner(Progress(generation=3), 3, "orders", lambda: None)

@@ -9,6 +9,7 @@ import re
 
 import rivermouth
 from rivermouth.errors import RivermouthError
+from rivermouth.observe.events import LogCheckpointFailed
 from tests.docs.markdown import ROOT, codes, prose, rows
 
 ERRORS = ROOT / "docs" / "errors.md"
@@ -78,7 +79,7 @@ def test_the_golden_problems_have_documented_codes():
 
 
 def test_every_warning_is_documented():
-    made = constants(("warn", "SourceWarning"), "sources", "pipeline")
+    made = {*constants(("warn", "SourceWarning"), "sources", "pipeline"), LogCheckpointFailed.__name__}
     assert made == set(section("Warnings"))
 
 

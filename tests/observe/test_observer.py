@@ -11,8 +11,8 @@ from rivermouth.observe.events import (
     CommitFailed,
     CommitRetried,
     Event,
-    FileChanged,
     LagMeasured,
+    LogCheckpointFailed,
     SinkFailed,
     SinkRetrying,
     SinkStarted,
@@ -62,10 +62,10 @@ def test_a_failed_sink_stays_failed_when_its_loop_ends(observer: Observer) -> No
 
 
 def test_warnings_are_counted_by_code(observer: Observer) -> None:
-    observer.emit(FileChanged("orders", "in/a.ndjson"))
+    observer.emit(LogCheckpointFailed("orders", "disk full"))
     observer.emit(SourceWarning("orders", "TopicMissing", "no topic orders yet"))
     observer.emit(SourceWarning("orders", "TopicMissing", "no topic orders yet"))
-    assert _sink(observer).warnings == {"FileChanged": 1, "TopicMissing": 2}
+    assert _sink(observer).warnings == {"LogCheckpointFailed": 1, "TopicMissing": 2}
 
 
 def test_lag_falls_with_a_commit_until_it_is_measured_again(
@@ -214,7 +214,7 @@ def test_logs_are_quiet_when_all_is_well(
         (SinkRetrying("orders", "EngineFailed", "job aborted", 1), logging.WARNING),
         (CommitFailed("orders", "DeltaCommitFailed"), logging.WARNING),
         (SinkFailed("orders", "SchemaMismatch", "columns differ"), logging.ERROR),
-        (FileChanged("orders", "in/a.ndjson"), logging.WARNING),
+        (LogCheckpointFailed("orders", "disk full"), logging.WARNING),
         (SourceWarning("orders", "TopicMissing", "no topic orders yet"), logging.WARNING),
     ],
 )
@@ -224,4 +224,4 @@ def test_trouble_is_logged(
     observer.emit(event)
     (record,) = caplog.records
     assert record.levelno == level
-    assert getattr(event, "code", "FileChanged") in record.getMessage()
+    assert getattr(event, "code", "LogCheckpointFailed") in record.getMessage()

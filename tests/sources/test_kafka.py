@@ -187,6 +187,47 @@ def test_a_running_pipeline_follows_the_topic_and_takes_up_new_partitions(lake, 
     assert len(landed(lake)) == len(set(landed(lake)))
 
 
+def test_an_epoch_waits_for_the_flush_interval_also_when_one_partition_is_quiet(
+    lake, kafka, source, statuses
+):
+    topic = kafka.create_topic(partitions=2)
+    kafka.produce(topic, numbers(0, 1, partition=0))
+    stop = threading.Event()
+
+    def feed():
+        for n in range(1, 40):
+            kafka.produce(topic, numbers(n, n + 1, partition=0))
+        stop.set()
+
+    feeder = threading.Thread(target=feed)
+    feeder.start()
+    observer = lake.run(source(topic), {"t": {**SCHEMA, "flush_interval": "1h"}}, stop=stop, once=False)
+    feeder.join()
+    assert statuses(observer)["t"].commits == 0
+    lake.run(source(topic), {"t": SCHEMA})
+    assert landed(lake) == list(range(40))
+
+
+def test_a_topic_recreated_while_the_sink_runs_is_recognised(lake, kafka, source, statuses, monkeypatch):
+    monkeypatch.setattr("rivermouth.sources.kafka._METADATA_SECONDS", 0.0)
+    topic = kafka.create_topic()
+    kafka.produce(topic, numbers(0, 5))
+    observers = []
+    keys = {**SCHEMA, "flush_interval": "100ms"}
+    run = threading.Thread(target=lambda: observers.append(lake.run(source(topic), {"t": keys}, seconds=60)))
+    run.start()
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not ((lake.folder / "t").exists() and len(landed(lake)) == 5):
+        time.sleep(0.1)
+    kafka.delete_topic(topic)
+    kafka.create_named_topic(topic)
+    run.join()
+    seen = statuses(observers[0])["t"]
+    assert seen.phase == "failed"
+    assert seen.last_error.code in ("ProgressLost", "DataLoss")
+    assert landed(lake) == list(range(5))
+
+
 def test_a_topic_that_does_not_exist_is_an_error_that_may_pass(lake, kafka, source, statuses, monkeypatch):
     monkeypatch.setattr("rivermouth.pipeline.loop.FIRST_PAUSE", 0.01)
     seen = statuses(lake.run(source("no-such-topic"), {"t": SCHEMA}))["t"]
