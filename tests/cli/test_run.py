@@ -73,7 +73,7 @@ def test_a_fatal_error_is_one_clear_message_and_exit_1(command, tmp_path):
     command.config("p.yaml", tree)
     done = command.run("run", "p.yaml", "--once")
     assert done.returncode == 1
-    assert "NotATable: there is no Delta table at lake/numbers" in done.stderr
+    assert f"NotATable: there is no Delta table at {tmp_path}/lake/numbers" in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) <= 2
 
