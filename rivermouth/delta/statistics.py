@@ -119,7 +119,7 @@ class Observer:
         for leaf in self.plan.leaves:
             bounds = self._seen[leaf.column]
             if not leaf.is_observed:
-                self._add_footer(bounds, footer, leaf.column)
+                self._add_footer(bounds, footer, leaf)
             if bounds.nulls is not None:
                 _put(nulls, leaf.path, bounds.nulls)
             if not _has_bounds(leaf.type) or bounds.nulls == footer.num_rows:
@@ -135,20 +135,28 @@ class Observer:
             found |= {"minValues": lows, "maxValues": highs}
         return msgspec.json.encode(found | {"nullCount": nulls}).decode()
 
-    def _add_footer(self, bounds: _Bounds, footer: pq.FileMetaData, column: int) -> None:
+    def _add_footer(self, bounds: _Bounds, footer: pq.FileMetaData, leaf: Leaf) -> None:
         for number in range(footer.num_row_groups):
             group = footer.row_group(number)
-            found = group.column(column).statistics
+            found = group.column(leaf.column).statistics
             if found is None or not found.has_null_count:
                 bounds.nulls = None
             elif bounds.nulls is not None:
                 bounds.nulls += found.null_count
-            if (number, column) in self._long:
+            if (number, leaf.column) in self._long:
                 continue
             if found is not None and found.has_min_max:
-                bounds.widen(found.min_raw, found.max_raw)
+                bounds.widen(_ordered(found.min_raw, leaf.type), _ordered(found.max_raw, leaf.type))
             elif bounds.nulls is None or found.null_count < group.num_rows:
                 bounds.known = False
+
+
+def _ordered(raw: Any, kind: pa.DataType) -> Any:
+    """A bound in the footer as a value that compares as the column's values do."""
+    # Above 18 digits a decimal is bytes in two's complement, where -1 would come after 1.
+    if pa.types.is_decimal(kind) and isinstance(raw, bytes):
+        return int.from_bytes(raw, "big", signed=True)
+    return raw
 
 
 def _see_floats(bounds: _Bounds, values: pa.ChunkedArray) -> None:
@@ -243,8 +251,7 @@ def _exact(raw: Any, kind: pa.DataType) -> Any:
         except OverflowError:  # outside the years 1 to 9999
             return None
     if pa.types.is_decimal(kind):
-        unscaled = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
-        return msgspec.Raw(decimal_text(unscaled, kind.scale).encode())
+        return msgspec.Raw(decimal_text(raw, kind.scale).encode())
     return raw
 
 

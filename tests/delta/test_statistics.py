@@ -183,14 +183,34 @@ def test_row_groups_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         "i": [5, 6, None, None, 1, 9],
         "f": [5.0, 6.0, None, None, 1.0, 9.0],
         "s": ["b", "c", "x" * 5000, "d", "a", "a"],
+        "d18": decimals(["-5", "-1", None, None, "3", "10"], 18, 2),
+        "d38": decimals(["-5", "-1", None, None, "3", "10"], 38, 2),
     }
     (file,) = write(tmp_path, [pa.record_batch(columns)])
     assert json.loads(file.stats) == {
         "numRecords": 6,
-        "minValues": {"i": 1, "f": 1.0, "s": "a"},
-        "maxValues": {"i": 9, "f": 9.0, "s": "x" * 31 + "y"},
-        "nullCount": {"i": 2, "f": 2, "s": 0},
+        "minValues": {"i": 1, "f": 1.0, "s": "a", "d18": -5, "d38": -5},
+        "maxValues": {"i": 9, "f": 9.0, "s": "x" * 31 + "y", "d18": 10, "d38": 10},
+        "nullCount": {"i": 2, "f": 2, "s": 0, "d18": 2, "d38": 2},
     }
+
+
+def decimals(texts: list[str | None], precision: int, scale: int) -> pa.Array:
+    kind = pa.decimal128(precision, scale)
+    return pa.array([None if text is None else Decimal(text) for text in texts], kind)
+
+
+@given(st.data(), st.sampled_from(["decimal9", "decimal18", "decimal38"]), st.integers(1, 3))
+def test_bounds_of_decimals_are_exact_over_row_groups(data: st.DataObject, name: str, group: int) -> None:
+    kind = KINDS[name]
+    values = data.draw(st.lists(st.none() | kind.values, min_size=2, max_size=8))
+    there = [value for value in values if value is not None]
+    assume(there)
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rivermouth.delta.files._GROUP_ROWS", group)
+        found = statistics(Path(folder), pa.array(values, kind.type))
+    assert (found["minValues"]["x"], found["maxValues"]["x"]) == (min(there), max(there))
+    assert found["nullCount"]["x"] == len(values) - len(there)
 
 
 @given(st.text(max_size=40))
@@ -221,8 +241,9 @@ def duck() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def on_table(check: Callable[[Sample, DeltaTable], None], sample: Sample) -> None:
-    """Write and commit a sample, and check its table."""
-    with tempfile.TemporaryDirectory() as folder:
+    """Write and commit a sample, in files of one or two row groups, and check its table."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rivermouth.delta.files._GROUP_ROWS", 2)
         root = Path(folder, "table")
         check(sample, create(root, sample.schema, write(root, sample.batches)))
 
