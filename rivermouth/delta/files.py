@@ -189,7 +189,8 @@ class TableWriter:
         for partition in sorted(self._partitions.values(), key=lambda each: each.bytes, reverse=True):
             if self._buffered <= _BUFFER_BYTES // 2:
                 return
-            self._flush(partition)
+            if partition.waiting:  # not so if an earlier flush closed its file to open another
+                self._flush(partition)
 
     def _start(self, partition: _Partition) -> _File:
         while len(self._open) >= _OPEN_FILES:

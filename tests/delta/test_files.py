@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Iterator
 from datetime import date, datetime
@@ -122,6 +123,30 @@ def test_many_partitions_share_a_bounded_buffer_and_few_open_files(
         ids = pq.read_table(tmp_path / file.path)["id"].to_pylist()
         assert {str(i % 10) for i in ids} == {file.partition_values["p"]}
     assert writer._buffered == 0
+
+
+@pytest.mark.parametrize("open_files", [2, 5])
+def test_skewed_partitions_are_written_whole_when_memory_and_files_run_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, open_files: int
+) -> None:
+    monkeypatch.setattr(files, "_OPEN_FILES", open_files)
+    monkeypatch.setattr(files, "_BUFFER_BYTES", 60_000)
+    chance = random.Random(1)
+    weights = [1 / (rank + 1) ** 1.3 for rank in range(40)]  # Zipf's: few large partitions, many small ones
+    by_id = chance.choices(range(40), weights, k=20_000)
+    writer = open_writer(tmp_path, PARTED, partition_columns=["p"])
+    for start in range(0, 20_000, 500):
+        keys, ids = pa.array(by_id[start : start + 500], pa.int32()), pa.array(range(start, start + 500))
+        writer.write(pa.record_batch([keys, ids], schema=PARTED))
+        assert writer._buffered <= 60_000
+        assert len(writer._open) <= open_files
+    done = writer.close()
+    assert writer._buffered == 0
+    assert sorted(f.path for f in done) == on_disk(tmp_path)
+    assert read_ids(tmp_path, [f.path for f in done]) == list(range(20_000))
+    for file in done:
+        ids = pq.read_table(tmp_path / file.path)["id"].to_pylist()
+        assert {str(by_id[i]) for i in ids} == {file.partition_values["p"]}
 
 
 def test_few_rows_in_many_partitions_make_one_file_each(tmp_path: Path) -> None:
