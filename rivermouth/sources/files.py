@@ -6,8 +6,8 @@ table's data: manifest n lists the files of offset n, for ever. So a range can b
 
 from __future__ import annotations
 
-import glob
 import json
+import math
 import os
 import time
 from dataclasses import dataclass, field
@@ -18,10 +18,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from pydantic import Field
 
 from rivermouth.config.model import Model
+from rivermouth.config.uri import local_path
 from rivermouth.config.values import Duration
-from rivermouth.errors import SourceInvalid
+from rivermouth.errors import ProgressLost, SourceInvalid, SourceUnavailable
 from rivermouth.records import RECORD_DDL, Bounds, Offsets, Partition
+from rivermouth.sources import folder
 from rivermouth.sources.base import Scope, Source
+from rivermouth.sources.folder import File
 from rivermouth.sources.lines import SPLIT_DDL, read_lines, splits
 
 if TYPE_CHECKING:
@@ -29,7 +32,8 @@ if TYPE_CHECKING:
 
 # Offsets count manifests, not records: how many records a file holds is guessed, to decide when to flush.
 _RECORD_BYTES = 200
-_UNFINISHED = (".tmp", ".temp", ".part", ".partial", ".crdownload", "._COPYING_", ".swp")
+# Looking at a large tree takes long: it is done so seldom that it takes a tenth of the time at most.
+_LOOK_SECONDS, _LOOK_SHARE = 1.0, 10
 _ALL = Partition("files", 0)
 
 
@@ -50,15 +54,6 @@ class FilesConfig(Model):
     rest_interval: Duration = Field(
         default=timedelta(seconds=2), description="A file is taken when it has not changed for this long."
     )
-
-
-@dataclass(frozen=True)
-class File:
-    """A file as it was when it was taken."""
-
-    path: str
-    size: int
-    modified: float
 
 
 @dataclass
@@ -103,24 +98,25 @@ class Files(Source):
 
     def __init__(self, config: FilesConfig, scope: Scope, spark: SparkSession) -> None:
         super().__init__(config, scope, spark)
-        from rivermouth.delta.storage import parse_uri
-
-        root = Path(parse_uri(scope.table_uri))
+        root = Path(local_path(scope.table_uri))
         self.manifests = Manifests(root / "_rivermouth" / scope.pipeline / scope.sink / "files")
         self._taken: dict[str, File] = {}
         self._counted = 0
         self._pending: list[list[File]] = []
         self._watched: dict[str, tuple[File, float]] = {}
         self._warned: set[str] = set()
+        self._next_look = -math.inf
 
     def resolve(self, known: Offsets) -> Offsets:
-        if not os.path.isdir(self.config.path) and not glob.has_magic(self.config.path):
+        if not folder.exists(self.config.path):
             raise SourceInvalid(
                 f"there is no folder {self.config.path!r}",
                 hint="create it, or give a glob such as 'in/*.ndjson'",
             )
+        self._next_look = -math.inf
         self.manifests.load()
         if _ALL in known:
+            self._ensure_manifests(known[_ALL])
             return {_ALL: known[_ALL]}
         if self.config.starting_offsets == "latest":
             # The first manifest lists what is there already, and reading begins after it.
@@ -130,8 +126,9 @@ class Files(Source):
         return {_ALL: 0}
 
     def bounds(self, position: Offsets) -> dict[Partition, Bounds]:
-        self._look()
-        return {_ALL: Bounds(0, max(len(self.manifests.lists) + len(self._pending), position.get(_ALL, 0)))}
+        if time.monotonic() >= self._next_look:
+            self._look()
+        return {_ALL: Bounds(0, len(self.manifests.lists) + len(self._pending))}
 
     def waiting(self, start: Offsets, end: Offsets) -> int:
         lists = [*self.manifests.lists, *self._pending][start[_ALL] : end[_ALL]]
@@ -142,18 +139,39 @@ class Files(Source):
 
     def read(self, start: Offsets, end: Offsets) -> DataFrame:
         while len(self.manifests.lists) < end[_ALL]:
-            if not self.manifests.add(self._pending[0]):
-                self.manifests.load()
-            self._look()
+            if not self.manifests.add(self._next_list()):
+                self._look()  # another instance was first, perhaps with the same files
         files = [f for files in self.manifests.lists[start[_ALL] : end[_ALL]] for f in files]
         parts = [
-            (f.path, self._topic(f.path), f.modified, f.size, begin, stop)
+            (os.fsencode(f.path), self._topic(f.path), f.modified, f.size, begin, stop)
             for f in files
             for begin, stop in splits(f.path, f.size)
         ]
         tasks = max(1, min(len(parts), 4 * self.spark.sparkContext.defaultParallelism))
         frame = self.spark.createDataFrame(parts, SPLIT_DDL).repartition(tasks)
         return frame.mapInArrow(read_lines, RECORD_DDL)
+
+    def _ensure_manifests(self, offset: int) -> None:
+        """Without its manifests an offset says nothing, and new files would get numbers it has passed."""
+        there = len(self.manifests.lists)
+        if offset > there:
+            raise ProgressLost(
+                f"the table has read {offset} lists of files, but {self.manifests.folder} holds {there}",
+                hint="restore that folder from a backup; a new pipeline name reads all files again",
+            )
+
+    def _next_list(self) -> list[File]:
+        """The next list without what went away or changed since it was looked at: a manifest is for ever."""
+        for again in (False, True):
+            if again:
+                self._look()
+            while self._pending:
+                if files := [f for f in self._pending.pop(0) if self._look_at(f.path) == f]:
+                    return files
+        raise SourceUnavailable(
+            f"files of {self.config.path!r} went away or changed before they were read",
+            hint="what is there is read at the next attempt",
+        )
 
     def _look(self) -> None:
         """List the folder, and sort what rests and is in no manifest into lists of an epoch's size."""
@@ -173,6 +191,8 @@ class Files(Source):
                 watched[file.path] = same if same and same[0] == file else (file, now)
         self._watched = watched
         self._pending = _pack(resting, self.scope.max_batch_size * _RECORD_BYTES)
+        looked = time.monotonic()
+        self._next_look = looked + max(_LOOK_SECONDS, _LOOK_SHARE * (looked - now))
 
     def _rests(self, file: File, now: float) -> bool:
         """By its own time, or, for clocks that disagree, by not having changed while we watched."""
@@ -183,33 +203,33 @@ class Files(Source):
         )
 
     def _check(self, file: File) -> None:
-        if file != self._taken[file.path] and file.path not in self._warned:
-            self._warned.add(file.path)
-            self.scope.warn(
-                "FileChanged", f"{file.path} changed after it was taken; what was added to it is not read"
-            )
+        if file != self._taken[file.path]:
+            name = folder.readable(file.path)
+            self._warn("FileChanged", f"{name} changed after it was taken; what was added to it is not read")
+
+    def _unreadable(self, error: OSError) -> None:
+        """Tell it and go on: what cannot be seen now is found by a later look."""
+        name = folder.readable(os.fsdecode(error.filename))
+        self._warn("PathUnreadable", f"{name} is left out while it cannot be read: {error.strerror}")
+
+    def _warn(self, code: str, message: str) -> None:
+        if message not in self._warned:
+            self._warned.add(message)
+            self.scope.warn(code, message)
 
     def _list(self) -> list[File]:
-        pattern = self.config.path
-        if os.path.isdir(pattern):
-            pattern = os.path.join(glob.escape(pattern), "**", "*")
-        found = []
-        for path in sorted(glob.glob(pattern, recursive=True)):
-            name = os.path.basename(path)
-            if name.startswith((".", "_")) or name.endswith(_UNFINISHED):
-                continue
-            if not self.scope.takes(self._topic(path)):
-                continue
-            try:
-                info = os.stat(path)
-            except FileNotFoundError:  # it went away while we looked
-                continue
-            if os.path.isfile(path):
-                found.append(File(os.path.abspath(path), info.st_size, info.st_mtime))
-        return found
+        mine = (
+            path
+            for path in folder.paths(self.config.path, self._unreadable)
+            if self.scope.takes(self._topic(path))
+        )
+        return [file for path in mine if (file := self._look_at(path))]
+
+    def _look_at(self, path: str) -> File | None:
+        return folder.look_at(path, self._unreadable)
 
     def _topic(self, path: str) -> str:
-        return str(self.config.topic or Path(path).absolute().parent.name)
+        return str(self.config.topic or folder.readable(os.path.basename(os.path.dirname(path))))
 
 
 def _pack(files: list[File], limit: int) -> list[list[File]]:

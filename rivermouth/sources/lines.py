@@ -5,6 +5,7 @@ A record's offset is the place of its line's first byte, in the text as it is af
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
@@ -16,7 +17,8 @@ import pyarrow.compute as pc
 
 from rivermouth.records import RECORD_SCHEMA
 
-SPLIT_DDL = "path string, topic string, modified double, size bigint, begin bigint, stop bigint"
+# The path is bytes: a file name need not be text.
+SPLIT_DDL = "path binary, topic string, modified double, size bigint, begin bigint, stop bigint"
 SPLIT_BYTES = 64 << 20
 BLOCK_BYTES = 4 << 20
 TO_THE_END = -1
@@ -41,7 +43,7 @@ def read_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def records(
-    path: str, topic: str, modified: float, size: int, begin: int = 0, stop: int = TO_THE_END
+    path: bytes, topic: str, modified: float, size: int, begin: int = 0, stop: int = TO_THE_END
 ) -> Iterator[pa.RecordBatch]:
     """The records of one part of a file, as far as it had come when it was taken."""
     codec = _codec(path)
@@ -49,11 +51,14 @@ def records(
         with pa.OSFile(path) as raw:
             stream = pa.CompressedInputStream(raw, codec) if codec else raw
             for values, places in lines(stream, begin, stop, None if codec else size):
-                yield _records(values, places, topic, modified, [("file", path.encode())])
-    except (OSError, EOFError) as error:
+                yield _records(values, places, topic, modified, [("file", path)])
+    except OSError as error:
+        # Damage in the data has no number; a fault of the machine has one, may pass, and fails the task.
+        if error.errno not in (None, errno.ENOENT):
+            raise
         # The lines before the damage are in. A record without a value says that there were more: it becomes
         # a dead letter that names the file and the reason.
-        headers = [("file", path.encode()), ("error", str(error).encode())]
+        headers = [("file", path), ("error", str(error).encode(errors="backslashreplace"))]
         nothing = pa.nulls(1, pa.binary())
         yield _records(nothing, np.array([begin], np.int64), topic, modified, headers)
 
@@ -114,5 +119,5 @@ def _records(
     return pa.RecordBatch.from_arrays([columns[name] for name in RECORD_SCHEMA.names], schema=RECORD_SCHEMA)
 
 
-def _codec(path: str) -> str | None:
-    return _CODECS.get(os.path.splitext(path)[1].lower())
+def _codec(path: str | bytes) -> str | None:
+    return _CODECS.get(os.path.splitext(os.fsdecode(path))[1].lower())

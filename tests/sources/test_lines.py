@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import os
+import resource
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +20,7 @@ from rivermouth.sources import lines
 def read(path: Path, begin: int = 0, stop: int = lines.TO_THE_END, size: int | None = None):
     size = path.stat().st_size if size is None else size
     rows = []
-    for batch in lines.records(str(path), "shop", 1_700_000_000.0, size, begin, stop):
+    for batch in lines.records(os.fsencode(path), "shop", 1_700_000_000.0, size, begin, stop):
         assert batch.schema == RECORD_SCHEMA
         rows += batch.to_pylist()
     return rows
@@ -63,6 +66,41 @@ def test_a_missing_file_is_one_record_that_says_so(tmp_path):
     rows = read(tmp_path / "gone.txt", size=10)
     assert values(rows) == [None]
     assert b"gone.txt" in rows[0]["headers"][1]["value"]
+
+
+def test_a_link_that_leads_nowhere_is_a_fault_and_no_record(tmp_path):
+    path = tmp_path / "a.txt"
+    path.symlink_to(path)
+    with pytest.raises(OSError) as raised:
+        read(path, size=10)
+    assert raised.value.errno == errno.ELOOP
+
+
+def test_too_many_open_files_are_a_fault_and_no_record(tmp_path):
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(b"one\n"))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        with pytest.raises(OSError) as raised:
+            read(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert raised.value.errno == errno.EMFILE
+    assert values(read(path)) == [b"one"]
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9.txt", b"caf\xe9.gz"])
+def test_a_file_name_need_not_be_text(tmp_path, name):
+    path = tmp_path / os.fsdecode(name)
+    path.write_bytes(gzip.compress(b"one\n") if name.endswith(b".gz") else b"one\n")
+    (row,) = read(path)
+    assert row["value"] == b"one"
+    assert row["headers"] == [{"key": "file", "value": os.fsencode(tmp_path) + b"/" + name}]
+    path.unlink()
+    (row,) = read(path, size=4)
+    assert row["value"] is None
+    assert row["headers"][0]["value"].endswith(name)
 
 
 def test_what_came_after_the_file_was_taken_is_not_read(tmp_path):
