@@ -174,11 +174,9 @@ def _sample(records: pa.RecordBatch, rejects: Rejects) -> str:
     value = row["value"]
     shown = "null" if value is None else repr(value[:_EXCERPT]) + ("..." if len(value) > _EXCERPT else "")
     place = f"{row['topic']}/{row['partition']} offset {row['offset']}"
-    file = next(
-        (h["value"].decode() for h in row["headers"] or () if h["key"] == "file" and h["value"]), None
-    )
-    if file:
-        place += f" ({file})"
+    file = next((h["value"] for h in row["headers"] or () if h["key"] == "file"), None)
+    if file:  # a file name need not be text, nor need a header of that name be a file's
+        place += f" ({file.decode(errors='backslashreplace')})"
     return f"{place}: {rejects.reasons[0]}: {rejects.messages[0]}; value {shown}"
 
 
