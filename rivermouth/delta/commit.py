@@ -21,7 +21,7 @@ from rivermouth.delta.files import FileSpec
 from rivermouth.delta.table import Table
 from rivermouth.errors import DeltaCommitFailed, RivermouthError
 
-FIRST_DELAY = 0.1
+FIRST_DELAY, LONGEST_DELAY = 0.1, 10.0
 
 # Log checkpoints are written apart from the commit (`Table.checkpoint`), so that a failing one cannot
 # make a commit look failed.
@@ -36,6 +36,7 @@ class Change:
     note: Mapping[str, Any]
     files: Sequence[FileSpec] = ()
     overwrite: bool = False
+    mine_alone: bool = True  # nobody else would write these txns with these numbers
     nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
@@ -48,8 +49,8 @@ class Landed:
 
 
 def delays(retries: int) -> list[float]:
-    """How long to wait before each retry: 100 ms, doubling."""
-    return [FIRST_DELAY * 2**attempt for attempt in range(retries)]
+    """How long to wait before each retry: 100 ms, doubling, at most 10 s."""
+    return [min(FIRST_DELAY * 2**attempt, LONGEST_DELAY) for attempt in range(retries)]
 
 
 def commit(
@@ -59,7 +60,7 @@ def commit(
     retries: int,
     guard: Callable[[], None],
     on_retry: Callable[[int, str], None] = lambda attempt, reason: None,
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], object] = time.sleep,
 ) -> Landed:
     """Commit `change` on the table's present state, once, however often it takes.
 
@@ -72,7 +73,7 @@ def commit(
             on_retry(attempt, str(failure))
             sleep(delay)
         try:
-            landed = _landed(table, change) if attempt else None
+            landed = _landed(table, change)  # also the first time: others' commits are no conflict then
             if landed is None:
                 guard()
                 _transact(table, change)
@@ -103,15 +104,10 @@ def _last_look(table: Table, change: Change) -> int | None:
 
 def _landed(table: Table, change: Change) -> int | None:
     """Read the log on; the version of our commit if it is there."""
-    before = table.version
     commits = table.refresh()
-    for made in commits:
-        if made.note.get("nonce") == change.nonce:
-            return made.version
-    # The commits themselves are gone (log clean-up while we slept): only the txns are left to tell.
-    if not commits and table.version > before and _shows(table, change):
-        return table.version
-    return None
+    if commits is None:  # log clean-up while we slept: only the txns are left to tell
+        return table.version if change.mine_alone and _shows(table, change) else None
+    return next((made.version for made in commits if made.note.get("nonce") == change.nonce), None)
 
 
 def _shows(table: Table, change: Change) -> bool:

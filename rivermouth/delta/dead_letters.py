@@ -7,6 +7,9 @@ in the main table's log, and the next start finishes the work from there.
 from __future__ import annotations
 
 import datetime
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +18,7 @@ from rivermouth.delta.commit import Change, commit
 from rivermouth.delta.files import FileSpec
 from rivermouth.delta.progress import AppIds, Progress
 from rivermouth.delta.table import Table, TableSpec, open_table
-from rivermouth.errors import ProgressLost
+from rivermouth.errors import ProgressLost, RivermouthError
 from rivermouth.formats.base import Rejects
 from rivermouth.records import RECORD_SCHEMA
 
@@ -73,25 +76,31 @@ def from_note(entries: list[dict[str, Any]]) -> list[FileSpec]:
     return [FileSpec(e["path"], e["size"], e["rows"], e["partition"], e["stats"]) for e in entries]
 
 
-def land(uri: str, ids: AppIds, epoch: int, files: list[FileSpec], instance: str) -> None:
+def land(
+    uri: str,
+    ids: AppIds,
+    epoch: int,
+    files: list[FileSpec],
+    instance: str,
+    sleep: Callable[[float], object] = time.sleep,
+) -> None:
     """Commit an epoch's dead letters, unless they are in already."""
     table = open_table(spec(uri), create=True)
-    if table.txns.get(ids.dead_letters, 0) >= epoch:
-        return
 
     def guard() -> None:
         if table.txns.get(ids.dead_letters, 0) >= epoch:
-            raise _AlreadyIn
+            raise _AlreadyIn(f"the dead letters of epoch {epoch} are in")
 
     note = {"kind": "dead_letters", "pipeline": ids.pipeline, "sink": ids.sink, "epoch": epoch}
     change = Change({ids.dead_letters: epoch}, {**note, "instance": instance}, files)
     before = table.version
     try:
-        commit(table, change, retries=_COMMIT_RETRIES, guard=guard)
-    except _AlreadyIn:  # another instance of this pipeline finished it
+        commit(table, change, retries=_COMMIT_RETRIES, guard=guard, sleep=sleep)
+    except _AlreadyIn:  # before us, by an instance of this pipeline that finished it
         return
     if table.checkpoint_due(before):
-        table.checkpoint()
+        with suppress(Exception):  # they are in; a missing log checkpoint only costs time
+            table.checkpoint()
 
 
 def finish(main: Table, ids: AppIds, progress: Progress, instance: str) -> int:
@@ -110,5 +119,5 @@ def finish(main: Table, ids: AppIds, progress: Progress, instance: str) -> int:
     )
 
 
-class _AlreadyIn(Exception):
+class _AlreadyIn(RivermouthError):
     """The dead letters are in the table: nothing is left to do."""

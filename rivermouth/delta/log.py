@@ -19,7 +19,6 @@ from pyarrow import fs as pafs
 _CHECKPOINT = re.compile(
     r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?(?:\.[0-9a-f-]{36})?\.(parquet|json)$"
 )
-_COMMIT = re.compile(r"(\d{20})\.json$")
 
 
 @dataclass(frozen=True)
@@ -65,6 +64,10 @@ def parse_commit(version: int, text: bytes) -> Commit:
     return Commit(version, txns, info, changes)
 
 
+class LogReplaced(Exception):
+    """There is another log where this one was: the table was dropped and created again."""
+
+
 @dataclass
 class LogView:
     """The log of one table as far as it has been read."""
@@ -73,20 +76,25 @@ class LogView:
     folder: str  # .../_delta_log
     version: int = -1
     txns: dict[str, int] = field(default_factory=dict)
+    last: Commit | None = None  # the commit of `version`, to recognise it again
 
-    def advance(self, version: int) -> list[Commit]:
-        """Read on up to `version`, and give the commits that are new; none of them is skipped."""
-        if self.version < 0:
-            self._load(version)
-            return []
+    def advance(self, version: int) -> list[Commit] | None:
+        """Read on up to `version`: the commits that are new, or None where they could not be had one by one.
+
+        Raises LogReplaced when the log is no longer the one that was read before.
+        """
         try:
+            if self.last is None:
+                raise FileNotFoundError
+            if version < self.version or self.commit(self.version) != self.last:
+                raise LogReplaced(self.folder)
             commits = [self.commit(v) for v in range(self.version + 1, version + 1)]
-        except FileNotFoundError:  # paused for so long that the log was cleaned up meanwhile
+        except FileNotFoundError:  # the first time, or the log was cleaned up while we slept
             self._load(version)
-            return []
+            return None
         for commit in commits:
             self.txns.update(commit.txns)
-        self.version = max(self.version, version)
+            self.version, self.last = commit.version, commit
         return commits
 
     def commit(self, version: int) -> Commit:
@@ -115,7 +123,7 @@ class LogView:
         self.version = base
         for later in range(base + 1, version + 1):
             self.txns.update(self.commit(later).txns)
-        self.version = version
+        self.version, self.last = version, self.commit(version)
 
     def _checkpoint_txns(self, name: str) -> dict[str, int]:
         path = f"{self.folder}/{name}"

@@ -128,7 +128,9 @@ def ensure_topics(progress: Progress, topics: Mapping[str, int]) -> None:
             )
 
 
-def advance(progress: Progress, ids: AppIds, end: Offsets, *, rejects: bool) -> dict[str, int]:
+def advance(
+    progress: Progress, ids: AppIds, generation: int, end: Offsets, *, rejects: bool
+) -> dict[str, int]:
     """The txns of an epoch: the next epoch number, the own generation again, the offsets that moved.
 
     An epoch begins after the dead letters of the one before have landed, and says so.
@@ -138,7 +140,7 @@ def advance(progress: Progress, ids: AppIds, end: Offsets, *, rejects: bool) -> 
             raise ProgressLost(
                 f"an epoch may not move {partition} back from {progress.offsets[partition]} to {offset}"
             )
-    txns = {ids.epoch: progress.epoch + 1, ids.generation: progress.generation}
+    txns = {ids.epoch: progress.epoch + 1, ids.generation: generation}
     if rejects:
         txns[ids.rejects] = progress.epoch + 1
     if progress.rejects_landed != progress.rejects:

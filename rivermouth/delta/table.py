@@ -10,7 +10,7 @@ from deltalake import DeltaTable, TableFeatures
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from rivermouth.delta import features, schema
-from rivermouth.delta.log import Commit, LogView
+from rivermouth.delta.log import Commit, LogReplaced, LogView
 from rivermouth.delta.storage import open_filesystem
 from rivermouth.errors import DeltaWriterFailed, NotATable
 
@@ -48,11 +48,17 @@ class Table:
     def txns(self) -> dict[str, int]:
         return self.log.txns
 
-    def refresh(self) -> list[Commit]:
-        """Take in what was committed since, and give those commits; a changed table is compared again."""
-        self.delta.update_incremental()
-        commits = self.log.advance(self.delta.version())
-        if any(commit.changes_table for commit in commits):
+    def refresh(self) -> list[Commit] | None:
+        """Take in what was committed since: those commits, or None where only their sum is known.
+
+        A table that was changed is compared again.
+        """
+        try:
+            self.delta.update_incremental()
+            commits = self.log.advance(self.delta.version())
+        except LogReplaced:
+            raise self._replaced() from None
+        if commits is None or any(commit.changes_table for commit in commits):
             self.verify()
         return commits
 
@@ -60,10 +66,7 @@ class Table:
         """Raise unless the table can take the sink's events as it is now."""
         metadata, protocol = self.delta.metadata(), self.delta.protocol()
         if metadata.id != self._id:
-            raise DeltaWriterFailed(
-                f"the table {self.spec.uri} was dropped and created again while it was in use",
-                hint="start again to fill the new table from the beginning",
-            )
+            raise self._replaced()
         features.ensure_writable(
             protocol.min_writer_version,
             protocol.writer_features,
@@ -77,6 +80,12 @@ class Table:
             metadata.partition_columns,
             self.spec.schema,
             self.spec.partition_columns,
+        )
+
+    def _replaced(self) -> DeltaWriterFailed:
+        return DeltaWriterFailed(
+            f"the table {self.spec.uri} was dropped and created again while it was in use",
+            hint="start again to fill the new table from the beginning",
         )
 
     def checkpoint_due(self, previous: int) -> bool:
@@ -100,12 +109,6 @@ def open_table(spec: TableSpec, *, create: bool) -> Table:
     if delta is None:
         delta = _create(spec)
     return Table(spec, delta)
-
-
-def find_table(spec: TableSpec) -> Table | None:
-    """Open a table if there is one."""
-    delta = _try_open(spec.uri)
-    return Table(spec, delta) if delta is not None else None
 
 
 def _try_open(uri: str) -> DeltaTable | None:

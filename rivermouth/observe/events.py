@@ -206,6 +206,20 @@ class SinkStopped(Event):
 
 
 @dataclass(frozen=True)
+class DeadLettersFinished(Event):
+    """A start committed the dead letters that a crash of the last owner had kept out."""
+
+    level = logging.INFO
+    epoch: int
+    count: int
+
+    def line(self) -> str:
+        return (
+            f"committed {plural(self.count, 'dead letter')} of epoch {self.epoch} that a crash had kept out"
+        )
+
+
+@dataclass(frozen=True)
 class LogCheckpointFailed(Event):
     """An epoch is in, but the log checkpoint that was due after it could not be written."""
 

@@ -36,6 +36,7 @@ class Loop:
     stop: threading.Event
     once: bool
     failure: RivermouthError | None = None
+    generation: int = 0  # the one this loop's sink owned last
 
     def run(self) -> None:
         """The body of the sink's thread; never raises."""
@@ -46,9 +47,9 @@ class Loop:
                 self._own(done)
                 break
             except Exception as raised:  # noqa: BLE001 - one sink's trouble must not reach another
-                if self.stop.is_set():  # an epoch given up at the end of a stop is no error
-                    break
                 error = raised if isinstance(raised, RivermouthError) else _unexpected(raised)
+                if self.stop.is_set() and error.retryable:  # such as an epoch given up at the end of a stop
+                    break
                 failures = 1 if done.epochs else failures + 1
                 if not error.retryable or (self.once and failures >= ONCE_ATTEMPTS):
                     self.failure = error
@@ -62,7 +63,8 @@ class Loop:
     def _own(self, done: _Progressing) -> None:
         sink = self.make_sink()
         try:
-            sink.claim()
+            sink.claim(self.generation)
+            self.generation = sink.generation
             if self.once:
                 self._drain(sink, done)
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,8 @@ Watch = Callable[[Observer, str], AbstractContextManager[Any]]
 """Makes what shows the pipeline while it runs, from its observer and the address of its pages."""
 
 # Of shutdown_timeout, this is left for Spark itself to end.
-_STOP_SECONDS = 5.0
+_STOP_SECONDS = 7.0
+_GIVE_UP_SECONDS = 2.0
 
 
 def choose(config: PipelineConfig, only: Sequence[str]) -> dict[str, SinkConfig]:
@@ -109,8 +111,7 @@ def _supervise(
     seconds: float | None,
 ) -> None:
     threads = [
-        _start(Loop(name, partial(make_sink, config, name, spark, observer), observer, stop, once), spark)
-        for name in chosen
+        _start(_loop(config, name, spark, observer, stop, once), spark, config.pipeline) for name in chosen
     ]
     end = time.monotonic() + seconds if seconds is not None else float("inf")
     deadline = float("inf")
@@ -122,14 +123,34 @@ def _supervise(
             deadline = now + max(config.shutdown_timeout.total_seconds() - _STOP_SECONDS, 0)
         if now >= deadline:
             # The epoch in flight took too long: give it up. It is not committed, so nothing is lost.
-            spark.sparkContext.cancelAllJobs()
-            deadline = now + 1
+            for name in chosen:
+                spark.sparkContext.cancelJobGroup(_job_group(config.pipeline, name))
+            if now >= deadline + _GIVE_UP_SECONDS:
+                LOGGER.warning("a sink did not stop in time; what it had not committed is read again")
+                return
         threads[0].join(0.1)
         threads.sort(key=lambda thread: not thread.is_alive())
 
 
-def _start(loop: Loop, spark: SparkSession) -> threading.Thread:
+def _loop(
+    config: PipelineConfig,
+    name: str,
+    spark: SparkSession,
+    observer: Observer,
+    stop: threading.Event,
+    once: bool,
+) -> Loop:
+    instance = Identity.new(config.pipeline, name)
+    return Loop(name, partial(make_sink, config, instance, spark, observer, stop.wait), observer, stop, once)
+
+
+def _job_group(pipeline: str, sink: str) -> str:
+    return f"rivermouth {pipeline} {sink}"
+
+
+def _start(loop: Loop, spark: SparkSession, pipeline: str) -> threading.Thread:
     def body() -> None:
+        spark.sparkContext.setJobGroup(_job_group(pipeline, loop.name), f"sink {loop.name}")
         # Its own pool in the fair scheduler, so that no sink waits behind another's jobs.
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", loop.name)
         loop.run()
@@ -139,8 +160,15 @@ def _start(loop: Loop, spark: SparkSession) -> threading.Thread:
     return thread
 
 
-def make_sink(config: PipelineConfig, name: str, spark: SparkSession, observer: Observer) -> Sink:
-    """A new instance of one of a pipeline's sinks; it owns nothing before its claim."""
+def make_sink(
+    config: PipelineConfig,
+    identity: Identity,
+    spark: SparkSession,
+    observer: Observer,
+    sleep: Callable[[float], object] = time.sleep,
+) -> Sink:
+    """An instance of one of a pipeline's sinks; it owns nothing before its claim."""
+    name = identity.sink
     sink = config.sinks[name]
     described = config.sources[sink.source]
     scope = Scope(
@@ -155,7 +183,7 @@ def make_sink(config: PipelineConfig, name: str, spark: SparkSession, observer: 
     # A session of its own on the same Spark: what is set for one sink's jobs is not set for another's.
     source = sources.connectors()[described.connector](described.config, scope, spark.newSession())
     try:
-        return Sink(Identity.new(config.pipeline, name), sink, source, observer)
+        return Sink(identity, sink, source, observer, sleep)
     except BaseException:
         source.close()
         raise
@@ -170,6 +198,8 @@ def _signals(stop: threading.Event) -> Iterator[None]:
 
     def handle(number: int, _frame: object) -> None:
         if stop.is_set():
+            if sys.stderr.isatty():
+                os.write(2, b"\x1b[?25h\n")  # the live table hides the cursor
             os._exit(128 + number)  # the JVM sees its input close, and ends with its workers
         stop.set()
 

@@ -11,21 +11,23 @@ import os
 import socket
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from rivermouth import formats
 from rivermouth.config.model import SinkConfig
 from rivermouth.delta import dead_letters, progress
-from rivermouth.delta.commit import Change, Landed, commit, delays
+from rivermouth.delta.commit import Change, Landed, commit
 from rivermouth.delta.progress import AppIds, Progress
 from rivermouth.delta.statistics import indexed_columns
 from rivermouth.delta.storage import parse_uri
 from rivermouth.delta.table import TableSpec, open_table
-from rivermouth.errors import DeltaCommitFailed, Fenced
+from rivermouth.errors import DeltaCommitFailed, RivermouthError
 from rivermouth.observe.events import (
     CommitFailed,
     CommitRetried,
+    DeadLettersFinished,
     EpochCommitted,
     LogCheckpointFailed,
     SinkStarted,
@@ -37,7 +39,7 @@ from rivermouth.pipeline.task import FilePlan, Result, Task
 from rivermouth.records import Offsets
 from rivermouth.sources.base import Source
 
-_CLAIM_RETRIES = 5
+_CLAIM_ATTEMPTS = 20
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,19 @@ class Identity:
 class Sink:
     """One sink, from its claim on."""
 
-    def __init__(self, identity: Identity, config: SinkConfig, source: Source, observer: Observer) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        config: SinkConfig,
+        source: Source,
+        observer: Observer,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        """`sleep` waits between two attempts to commit; one that ends early makes a stop quick."""
         self.identity = identity
         self.source = source
         self.observer = observer
+        self.sleep = sleep
         self.settings = config.config
         self.name = identity.sink
         self.ids = AppIds(identity.pipeline, identity.sink)
@@ -79,49 +90,55 @@ class Sink:
             create=self.settings.auto_create_table,
         )
         self.fingerprint = _fingerprint(config)
+        if self.settings.on_bad_record == "dead_letter":
+            # Now, not when the first bad record comes: a table that does not fit should be told at the start.
+            open_table(dead_letters.spec(self.dead_letter_uri), create=True)
+        self.generation = 0  # ours, from the claim on; the log's may be another's
         self.progress = Progress()
         self.position: Offsets = {}
         self.largest: int | None = None  # bytes of the largest record this owner has read
 
-    def claim(self) -> None:
-        """Become the owner: finish what the last one left, take the next generation, pin the offsets."""
-        # Not retried as it is: a commit that came between may have been an epoch of the last owner.
-        for delay in [0.0, *delays(max(self.settings.max_commit_retries, _CLAIM_RETRIES))]:
-            time.sleep(delay)
+    def claim(self, last_owned: int = 0) -> None:
+        """Become the owner: finish what the last one left, take the next generation, pin the offsets.
+
+        An instance that starts again after an error gives the generation it had: if the sink has been claimed
+        by another one since, that one keeps it.
+        """
+        for _ in range(_CLAIM_ATTEMPTS):
             seen = progress.parse(self.table.txns, self.ids)
-            finished = dead_letters.finish(self.table, self.ids, seen, self.identity.instance)
+            if last_owned and self._owner() != self.identity.instance:
+                progress.ensure_owner(seen, last_owned, self.name, self._owner)
+            self._finish_dead_letters(seen)
             begin = self.source.resolve(seen.offsets)
             txns = progress.claim(seen, self.ids, begin, self.source.identities())
-            mine = seen.generation + 1
-            note = self._note("claim", generation=mine, recovered_dead_letters=finished)
+            self.generation = seen.generation + 1
             try:
-                self._commit(Change(txns, note), seen.generation, retries=0)
+                self._commit(Change(txns, self._note("claim"), mine_alone=False), self._unchanged_since(seen))
                 break
-            except (Fenced, DeltaCommitFailed) as error:
-                failure = error
+            except _Overtaken:  # an epoch of the last owner, or another claim: think again
+                continue
         else:
-            raise DeltaCommitFailed(
-                f"sink {self.name!r} could not be claimed: {failure.message}"
-            ) from failure
-        self.progress = progress.parse(self.table.txns, self.ids)
-        progress.ensure_owner(self.progress, mine, self.name, self._owner)
+            raise DeltaCommitFailed(f"sink {self.name!r} could not be claimed: others keep claiming it")
+        self._know()
         self.position = {p: self.progress.offsets[p] for p in begin}
-        self.observer.emit(
-            SinkStarted(self.name, self.progress.generation, self.progress.epoch, len(self.position))
-        )
+        self.observer.emit(SinkStarted(self.name, self.generation, self.progress.epoch, len(self.position)))
 
-    def take_up(self, new: Offsets) -> None:
+    def _finish_dead_letters(self, seen: Progress) -> None:
+        recovered = dead_letters.finish(self.table, self.ids, seen, self.identity.instance)
+        if recovered:
+            self.observer.emit(DeadLettersFinished(self.name, seen.rejects, recovered))
+
+    def take_up(self, found: Offsets) -> None:
         """Take up partitions that appeared while the sink runs, so that a restart knows where they began."""
         progress.ensure_topics(self.progress, self.source.identities())
-        if not new:
+        if not found:
             return
+        new = {p: self.progress.offsets.get(p, offset) for p, offset in found.items()}
         txns = progress.pin(self.progress, self.ids, new, self.source.identities())
-        txns[self.ids.generation] = self.progress.generation
-        self._commit(
-            Change(txns, self._note("pin")), self.progress.generation, self.settings.max_commit_retries
-        )
-        self.progress = progress.parse(self.table.txns, self.ids)
-        self.position.update({p: self.progress.offsets[p] for p in new})
+        txns[self.ids.generation] = self.generation
+        self._commit(Change(txns, self._note("pin")), self._still_mine)
+        self._know()
+        self.position.update(new)
 
     def run_epoch(self, end: Offsets) -> None:
         """Land the records from the present position to `end`: one Spark job, one commit."""
@@ -139,15 +156,23 @@ class Sink:
         self.largest = max(self.largest or 0, result.largest)
         landed = self._land(epoch, start, end, result)
         committed = time.perf_counter()
-        if result.dead_letters:
-            files = result.dead_letters
-            dead_letters.land(self.dead_letter_uri, self.ids, epoch, files, self.identity.instance)
+        try:
+            self._know()
+            if result.dead_letters:
+                files, instance = result.dead_letters, self.identity.instance
+                dead_letters.land(self.dead_letter_uri, self.ids, epoch, files, instance, self.sleep)
+        finally:  # whatever comes after the commit, the epoch is in
+            self._tell(epoch, result, landed, began, wrote, committed)
+
+    def _tell(
+        self, epoch: int, result: Result, landed: Landed, began: float, wrote: float, committed: float
+    ) -> None:
         kept = self.settings.on_bad_record == "dead_letter"
         self.observer.emit(
             EpochCommitted(
                 self.name,
                 epoch=epoch,
-                generation=self.progress.generation,
+                generation=self.generation,
                 version=landed.version,
                 read=result.read,
                 written=result.written,
@@ -178,8 +203,9 @@ class Sink:
         return Task(s.schema_type, s.event_schema, events, keep, *names, epoch, day)
 
     def _land(self, epoch: int, start: Offsets, end: Offsets, result: Result) -> Landed:
+        rejects = bool(result.dead_letters)
         change = Change(
-            progress.advance(self.progress, self.ids, end, rejects=bool(result.dead_letters)),
+            progress.advance(self.progress, self.ids, self.generation, end, rejects=rejects),
             self._note(
                 "epoch",
                 epoch=epoch,
@@ -198,27 +224,37 @@ class Sink:
         )
         before = self.table.version
         try:
-            landed = self._commit(change, self.progress.generation, self.settings.max_commit_retries)
+            landed = self._commit(change, self._still_mine)
         except DeltaCommitFailed as error:
             self.observer.emit(CommitFailed(self.name, error.code))
             raise
-        self.progress = progress.parse(self.table.txns, self.ids)
         self.position.update(end)
         if self.table.checkpoint_due(before):
             self._checkpoint()
         return landed
 
-    def _commit(self, change: Change, generation: int, retries: int) -> Landed:
-        """Commit while `generation` is the table's; raises Fenced when it no longer is."""
-
-        def guard() -> None:
-            seen = progress.parse(self.table.txns, self.ids)
-            progress.ensure_owner(seen, generation, self.name, self._owner)
-
+    def _commit(self, change: Change, guard: Callable[[], None]) -> Landed:
         def on_retry(attempt: int, reason: str) -> None:
             self.observer.emit(CommitRetried(self.name, attempt, reason))
 
-        return commit(self.table, change, retries=retries, guard=guard, on_retry=on_retry)
+        retries = self.settings.max_commit_retries
+        return commit(self.table, change, retries=retries, guard=guard, on_retry=on_retry, sleep=self.sleep)
+
+    def _know(self) -> None:
+        """Take the progress from the log as it is now, and stop if the sink is no longer ours."""
+        self.progress = progress.parse(self.table.txns, self.ids)
+        self._still_mine()
+
+    def _still_mine(self) -> None:
+        seen = progress.parse(self.table.txns, self.ids)
+        progress.ensure_owner(seen, self.generation, self.name, self._owner)
+
+    def _unchanged_since(self, seen: Progress) -> Callable[[], None]:
+        def guard() -> None:
+            if progress.parse(self.table.txns, self.ids) != seen:
+                raise _Overtaken("the sink's progress changed while it was being claimed")
+
+        return guard
 
     def _owner(self) -> str | None:
         """The instance that holds the sink now, as its latest claim names it."""
@@ -238,7 +274,7 @@ class Sink:
             "kind": kind,
             "pipeline": self.identity.pipeline,
             "sink": self.name,
-            "generation": self.progress.generation,
+            "generation": self.generation,
             "instance": self.identity.instance,
             "config": self.fingerprint,
             **more,
@@ -248,3 +284,7 @@ class Sink:
 def _fingerprint(config: SinkConfig) -> str:
     """A short hash that tells whether two commits were made with the same config."""
     return hashlib.sha256(config.model_dump_json().encode()).hexdigest()[:16]
+
+
+class _Overtaken(RivermouthError):
+    """What a claim was based on is no longer so."""

@@ -10,13 +10,16 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rivermouth.config.model import Model
 from rivermouth.records import Bounds, Offsets, Partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+RecordsPerOffset = Literal["one", "at most one", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,8 @@ class Source(ABC):
 
     # What follows has an answer that suits most sources.
 
-    counts_records: ClassVar[bool] = False
-    """Whether each offset of a range is one record, so that as many must be read as the range is long."""
+    records_per_offset: ClassVar[RecordsPerOffset] = "unknown"
+    """How many records an offset stands for: what was read must agree with the length of its range."""
 
     def identities(self) -> dict[str, int]:
         """A number per topic that changes when the topic is deleted and created again."""

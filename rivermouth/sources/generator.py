@@ -15,7 +15,7 @@ from pydantic import Field, field_validator
 from rivermouth.config.model import Model
 from rivermouth.config.values import Integer, Number
 from rivermouth.records import Bounds, Offsets, Partition
-from rivermouth.sources.base import Scope, Source
+from rivermouth.sources.base import RecordsPerOffset, Scope, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,7 +108,7 @@ class Generator(Source):
 
     connector: ClassVar[str] = "generator"
     config_model: ClassVar[type[Model]] = GeneratorConfig
-    counts_records: ClassVar[bool] = True
+    records_per_offset: ClassVar[RecordsPerOffset] = "one"
 
     # Without a rate and without a count, this many records are there per topic.
     _DEFAULT_COUNT = 1_000_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyarrow import fs
 
-from rivermouth.delta.log import LogView, newest_checkpoint, parse_commit, parse_note
+from rivermouth.delta.log import LogReplaced, LogView, newest_checkpoint, parse_commit, parse_note
 
 
 def append(path, app_id: str, version: int) -> None:
@@ -57,8 +58,20 @@ def test_reading_on_gives_each_new_commit_once(tmp_path):
     log.advance(0)
     append(tmp_path, "app", 1)
     append(tmp_path, "app", 2)
-    assert [commit.txns for commit in log.advance(2)] == [{"app": 1}, {"app": 2}]
+    assert [commit.txns for commit in log.advance(2) or ()] == [{"app": 1}, {"app": 2}]
     assert log.advance(2) == []
+
+
+def test_another_log_in_the_same_place_is_recognised(tmp_path):
+    for n in range(3):
+        append(tmp_path / "t", "app", n)
+    log = view(tmp_path / "t")
+    log.advance(2)
+    shutil.rmtree(tmp_path / "t")
+    for n in range(4):
+        append(tmp_path / "t", "app", n)
+    with pytest.raises(LogReplaced):
+        log.advance(3)
 
 
 def test_a_log_that_was_cleaned_up_meanwhile_is_read_from_its_checkpoint(tmp_path):
@@ -69,7 +82,7 @@ def test_a_log_that_was_cleaned_up_meanwhile_is_read_from_its_checkpoint(tmp_pat
         append(tmp_path, "app", n)
     DeltaTable(str(tmp_path)).create_checkpoint()
     (tmp_path / "_delta_log" / f"{2:020d}.json").unlink()
-    assert log.advance(3) == []
+    assert log.advance(3) is None
     assert (log.version, log.txns) == (3, {"app": 3})
 
 

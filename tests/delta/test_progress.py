@@ -63,7 +63,7 @@ def test_a_recreated_topic_is_recognised():
 
 def test_an_epoch_moves_what_moved_and_nothing_else():
     seen = Progress(3, 7, 0, 0, {P0: 100, P1: 50}, {})
-    assert progress.advance(seen, IDS, {P0: 120, P1: 50}, rejects=False) == {
+    assert progress.advance(seen, IDS, 3, {P0: 120, P1: 50}, rejects=False) == {
         IDS.epoch: 8,
         IDS.generation: 3,
         IDS.offset(P0): 120,
@@ -72,14 +72,14 @@ def test_an_epoch_moves_what_moved_and_nothing_else():
 
 def test_an_epoch_with_rejects_says_so_and_the_next_one_says_they_landed():
     first = Progress(3, 7, 0, 0, {P0: 100}, {})
-    assert progress.advance(first, IDS, {P0: 101}, rejects=True)[IDS.rejects] == 8
+    assert progress.advance(first, IDS, 3, {P0: 101}, rejects=True)[IDS.rejects] == 8
     second = Progress(3, 8, 8, 0, {P0: 101}, {})
-    assert progress.advance(second, IDS, {P0: 102}, rejects=False)[IDS.rejects_landed] == 8
+    assert progress.advance(second, IDS, 3, {P0: 102}, rejects=False)[IDS.rejects_landed] == 8
 
 
 def test_an_epoch_never_goes_back():
     with pytest.raises(ProgressLost, match="back"):
-        progress.advance(Progress(offsets={P0: 100}), IDS, {P0: 99}, rejects=False)
+        progress.advance(Progress(offsets={P0: 100}), IDS, 1, {P0: 99}, rejects=False)
 
 
 def test_an_owner_that_was_replaced_stops_and_names_the_new_one():

@@ -19,7 +19,12 @@ from rivermouth.pipeline import batches
     ],
 )
 def test_only_small_records_go_unweighed(largest, expected):
-    assert batches.limit(largest) == expected
+    assert batches.limit(largest, batches.budget(4 * 2**30, 2)) == expected
+
+
+def test_a_small_heap_or_many_cores_allow_less():
+    assert batches.budget(1 * 2**30, 16) == 16 * 2**20
+    assert batches.limit(1_000, batches.budget(1 * 2**30, 16)) == batches.WEIGHED
 
 
 def test_a_limit_the_user_set_is_left_alone(spark):

@@ -25,8 +25,9 @@ GOOD = Result(10, [file(4), file(3)], [file(3)], {"InvalidJson": 2, "NullValue":
 
 
 def test_read_equals_written_plus_dead():
-    check(GOOD, TASK, None)
-    check(GOOD, TASK, 10)
+    check(GOOD, TASK)
+    check(GOOD, TASK, 10, 10)
+    check(GOOD, TASK, 0, 12)
 
 
 @pytest.mark.parametrize(
@@ -41,12 +42,17 @@ def test_read_equals_written_plus_dead():
 )
 def test_a_record_that_vanished_or_doubled_is_an_error(change):
     with pytest.raises(AccountingMismatch):
-        check(dataclasses.replace(GOOD, **change), TASK, None)
+        check(dataclasses.replace(GOOD, **change), TASK)
 
 
 def test_a_range_must_be_read_whole():
     with pytest.raises(AccountingMismatch, match="10 records of a range of 12"):
-        check(GOOD, TASK, 12)
+        check(GOOD, TASK, 12, 12)
+
+
+def test_more_records_than_a_range_can_hold_are_an_error():
+    with pytest.raises(AccountingMismatch, match="10 records of a range of 9"):
+        check(GOOD, TASK, 0, 9)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
-from rivermouth.delta import dead_letters
+from rivermouth.delta import commit, dead_letters
 from rivermouth.errors import Fenced
 from rivermouth.observe.observer import Observer
 from rivermouth.pipeline.run import make_sink
+from rivermouth.pipeline.sink import Identity
 from rivermouth.records import Partition
 
 ALL = Partition("numbers", 0)
@@ -24,7 +27,7 @@ def instance(lake):
 
     def make():
         observer = Observer(config.pipeline, {"t": config.sinks["t"].config.flush_interval})
-        return make_sink(config, "t", lake.spark, observer)
+        return make_sink(config, Identity.new(config.pipeline, "t"), lake.spark, observer)
 
     return make
 
@@ -88,6 +91,72 @@ def test_a_claim_that_races_an_epoch_finishes_that_epochs_dead_letters(lake, ins
     assert landed(lake) == 400
     second.run_epoch({ALL: 1000})
     assert landed(lake) == 1000
+
+
+def test_an_owner_replaced_between_its_commit_and_its_look_stops(lake, instance, monkeypatch):
+    """The other claim is in the log when the first reads on: that generation is not its own."""
+    first, second = instance(), instance()
+    first.claim()
+    real = commit._transact
+
+    def overtaken(table, change):
+        real(table, change)
+        if table is first.table and not second.position:
+            second.table.refresh()
+            second.claim()
+
+    monkeypatch.setattr(commit, "_transact", overtaken)
+    with pytest.raises(Fenced, match=second.identity.instance):
+        first.run_epoch({ALL: 300})
+    assert second.position == {ALL: 300}
+    with pytest.raises(Fenced):
+        first.run_epoch({ALL: 600})
+    second.run_epoch({ALL: 1000})
+    assert landed(lake) == 1000
+
+
+def test_an_instance_that_retries_does_not_take_the_sink_back(lake, instance):
+    first, second = instance(), instance()
+    first.claim()
+    second.claim()
+    first.table.refresh()
+    with pytest.raises(Fenced, match=second.identity.instance):
+        first.claim(last_owned=1)
+    second.run_epoch({ALL: 1000})
+    again = instance()  # a new start is another matter
+    again.claim()
+    assert again.position == {ALL: 1000}
+
+
+def test_an_instance_that_retries_goes_on_where_it_was(instance):
+    sink = instance()
+    sink.claim()
+    sink.run_epoch({ALL: 10})
+    sink.claim(last_owned=1)
+    assert (sink.generation, sink.position) == (2, {ALL: 10})
+
+
+def test_a_claim_succeeds_on_a_table_that_others_write_all_the_time(instance, monkeypatch):
+    sink = instance()
+    resolve = sink.source.resolve
+
+    def slowly(known):
+        rows = pa.table({"n": pa.array([5000], pa.int64())}, schema=sink.format.schema)
+        write_deltalake(sink.table_uri, rows, mode="append")
+        return resolve(known)
+
+    monkeypatch.setattr(sink.source, "resolve", slowly)
+    sink.claim()
+    assert sink.generation == 1
+
+
+def test_dead_letters_that_another_instance_landed_are_not_waited_for(instance):
+    sink = instance()
+    sink.claim()
+    sink.run_epoch({ALL: 100})
+    waited = []
+    dead_letters.land(sink.dead_letter_uri, sink.ids, 1, [], "another", waited.append)
+    assert waited == []
 
 
 def test_each_start_takes_the_next_generation(instance):
