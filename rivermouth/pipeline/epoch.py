@@ -58,9 +58,8 @@ def check(result: Result, task: Task, least: int = 0, most: int | None = None) -
     if task.dead_letters and kept != rejected:
         raise AccountingMismatch(f"epoch {task.epoch} rejected {rejected} records and kept {kept}")
     if result.read < least or (most is not None and result.read > most):
-        raise AccountingMismatch(
-            f"epoch {task.epoch} read {result.read} records of a range of {most or least}"
-        )
+        length = least if most is None else most
+        raise AccountingMismatch(f"epoch {task.epoch} read {result.read} records of a range of {length}")
 
 
 def root_cause(text: str) -> str:
