@@ -203,19 +203,23 @@ class Files(Source):
         )
 
     def _check(self, file: File) -> None:
-        if file != self._taken[file.path]:
+        if file != self._taken[file.path] and self._first(file.path):
             name = folder.readable(file.path)
-            self._warn("FileChanged", f"{name} changed after it was taken; what was added to it is not read")
+            self.scope.warn(
+                "FileChanged", f"{name} changed after it was taken; what was added to it is not read"
+            )
 
     def _unreadable(self, error: OSError) -> None:
         """Tell it and go on: what cannot be seen now is found by a later look."""
-        name = folder.readable(os.fsdecode(error.filename))
-        self._warn("PathUnreadable", f"{name} is left out while it cannot be read: {error.strerror}")
+        if self._first(str(error)):
+            name = folder.readable(error.filename)
+            self.scope.warn("PathUnreadable", f"{name} is left out while it cannot be read: {error.strerror}")
 
-    def _warn(self, code: str, message: str) -> None:
-        if message not in self._warned:
-            self._warned.add(message)
-            self.scope.warn(code, message)
+    def _first(self, subject: str) -> bool:
+        """Whether there has been no warning of this yet."""
+        told = subject in self._warned
+        self._warned.add(subject)
+        return not told
 
     def _list(self) -> list[File]:
         mine = (

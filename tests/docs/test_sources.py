@@ -9,7 +9,7 @@ import pytest
 
 from rivermouth import sources
 from rivermouth.config.load import InvalidConfigFile
-from rivermouth.sources.files import _UNFINISHED
+from rivermouth.sources.folder import _UNFINISHED
 from tests.docs.markdown import ROOT, blocks, codes, prose
 
 SOURCES = ROOT / "docs" / "sources.md"
