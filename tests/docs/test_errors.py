@@ -54,7 +54,9 @@ def test_every_error_is_documented_and_says_whether_it_is_retried():
     for module in pkgutil.walk_packages(rivermouth.__path__, "rivermouth."):
         if module.name != "rivermouth.spark.worker_daemon":
             importlib.import_module(module.name)
-    ours = {k for k in kinds(RivermouthError) - {RivermouthError} if k.__module__.startswith("rivermouth.")}
+    # One whose name begins with an underscore is caught where it is raised, and never told.
+    ours = {k for k in kinds(RivermouthError) - {RivermouthError} if not k.__name__.startswith("_")}
+    ours = {k for k in ours if k.__module__.startswith("rivermouth.")}
     documented = section("While a pipeline runs")
     assert {kind.code: "yes" if kind.retryable else "no" for kind in ours} == {
         code: cells[1] for code, cells in documented.items()
