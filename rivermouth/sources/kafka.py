@@ -73,7 +73,8 @@ class KafkaConfig(Model):
     @field_validator("starting_offsets", mode="before")
     @classmethod
     def _iso_only(cls, value: Any) -> Any:
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        # Also as text: pydantic would take "1700000000" for seconds since 1970.
+        if _is_number(value):
             raise ValueError("a bare number is no time; write an ISO timestamp such as 2026-01-31T12:00:00Z")
         return value
 
@@ -153,9 +154,25 @@ class Kafka(Source):
             )
         places = {p: start.get(p.topic, {}).get(p.number, "earliest") for p in partitions}
         offsets = {p: o for p, o in places.items() if isinstance(o, int)}
+        self._ensure_there(offsets)
         for place in ("earliest", "latest"):
             offsets.update(self._admin.offsets([p for p, o in places.items() if o == place], place))
         return offsets
+
+    def _ensure_there(self, offsets: Offsets) -> None:
+        """Refuse offsets that no record can have: once pinned in the table, they would stay for ever."""
+        earliest = self._admin.offsets(offsets, "earliest")
+        heads = self._admin.offsets(offsets, "latest")
+        outside = [
+            f"{p} at {offset}, but it has {earliest[p]} to {heads[p]}"
+            for p, offset in sorted(offsets.items())
+            if not earliest[p] <= offset <= heads[p]
+        ]
+        if outside:
+            raise SourceInvalid(
+                f"starting_offsets begins where nothing is: {'; '.join(outside)}",
+                hint="give an offset of that range, or earliest or latest; nothing was pinned",
+            )
 
     def bounds(self, position: Offsets) -> dict[Partition, Bounds]:
         partitions = self._look()
@@ -167,12 +184,13 @@ class Kafka(Source):
 
     def read(self, start: Offsets, end: Offsets) -> DataFrame:
         cores = self.spark.sparkContext.defaultParallelism
+        # A name that stays the same lets Spark keep its consumers from epoch to epoch.
+        group = {"group.id": f"rivermouth.{self.scope.pipeline}.{self.scope.sink}"}
+        properties = {**_FETCH, **group, **self._properties}
         reader = (
             self.spark.read.format("kafka")
-            .options(**{f"kafka.{name}": value for name, value in {**_FETCH, **self._properties}.items()})
+            .options(**{f"kafka.{name}": value for name, value in properties.items()})
             .option("kafka.isolation.level", self.config.isolation_level)
-            # A name that stays the same lets Spark keep its consumers from epoch to epoch.
-            .option("kafka.group.id", f"rivermouth.{self.scope.pipeline}.{self.scope.sink}")
             .option("assign", json.dumps({t: list(numbers) for t, numbers in _by_topic(end).items()}))
             .option("startingOffsets", json.dumps(_by_topic({p: start[p] for p in end})))
             .option("endingOffsets", json.dumps(_by_topic(end)))
@@ -209,6 +227,16 @@ class Kafka(Source):
 def _text(value: Any) -> Any:
     """A number or truth value of YAML, as the Java client wants it."""
     return json.dumps(value) if isinstance(value, (bool, int, float)) else value
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, str):
+        try:
+            float(value)
+        except ValueError:
+            return False
+        return True
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _hash(text: str) -> int:

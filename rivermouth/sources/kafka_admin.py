@@ -43,12 +43,16 @@ class Admin:
 
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """These topics; one that does not exist is an error."""
+        wanted = list(names)
         cluster = self._ask(lambda admin: admin.describeCluster().clusterId().get())
-        return {name: self._topic(name, cluster) for name in names}
+        question = self._jvm.java.util.ArrayList()
+        for name in wanted:
+            question.add(name)
+        answers = self._ask(lambda admin: admin.describeTopics(question).topicNameValues())
+        return {name: self._topic(name, cluster, answers.get(name)) for name in wanted}
 
-    def _topic(self, name: str, cluster: str) -> Topic:
-        names = self._jvm.java.util.Collections.singletonList(name)
-        found = self._ask(lambda admin: admin.describeTopics(names).topicNameValues().get(name).get(), name)
+    def _topic(self, name: str, cluster: str, answer: Any) -> Topic:
+        found = self._ask(lambda admin: answer.get(), name)
         return Topic(
             f"{cluster}/{found.topicId().toString()}", tuple(p.partition() for p in found.partitions())
         )

@@ -8,7 +8,9 @@ import time
 import pytest
 from pydantic import ValidationError
 
+from rivermouth.errors import SourceUnavailable
 from rivermouth.sources.kafka import KafkaConfig
+from rivermouth.sources.kafka_admin import Admin
 from tests.services.kafka import Message
 
 SCHEMA = {"schema": "n BIGINT NOT NULL"}
@@ -76,6 +78,89 @@ def test_a_partition_that_does_not_exist_is_named(lake, kafka, source, statuses)
     seen = statuses(lake.run(source(topic, starting_offsets={topic: {5: 0}}), {"t": SCHEMA}))["t"]
     assert (seen.phase, seen.last_error.code) == ("failed", "SourceInvalid")
     assert f"{topic}/5" in seen.last_error.message
+
+
+@pytest.mark.parametrize(("typed", "range_"), [(12000, "2 to 10"), (1, "2 to 10")])
+def test_an_offset_that_is_not_there_is_told_and_never_pinned(lake, kafka, source, statuses, typed, range_):
+    topic = kafka.create_topic(partitions=2)
+    for partition in range(2):
+        kafka.produce(topic, numbers(partition * 10, partition * 10 + 10, partition=partition))
+    kafka.delete_records(topic, {1: 2})
+    wrong = source(topic, starting_offsets={topic: {0: 3, 1: typed}})
+    seen = statuses(lake.run(wrong, {"t": SCHEMA}))["t"]
+    assert (seen.phase, seen.last_error.code) == ("failed", "SourceInvalid")
+    assert f"{topic}/1 at {typed}, but it has {range_}" in seen.last_error.message
+    assert f"{topic}/0" not in seen.last_error.message
+    lake.run(source(topic, starting_offsets={topic: {0: 3, 1: 9}}), {"t": SCHEMA})
+    assert landed(lake) == [*range(3, 10), 19]
+
+
+def test_the_head_is_an_offset_to_begin_at(lake, kafka, source):
+    topic = kafka.create_topic()
+    kafka.produce(topic, numbers(0, 10))
+    wanted = source(topic, starting_offsets={topic: {0: 10}})
+    lake.run(wanted, {"t": SCHEMA})
+    kafka.produce(topic, numbers(10, 12))
+    lake.run(wanted, {"t": SCHEMA})
+    assert landed(lake) == [10, 11]
+
+
+def figures(spark, pattern: str, attribute: str) -> dict[str, float]:
+    """A metric of the Kafka clients in the driver's JVM, by client id."""
+    jvm, gateway = spark._jvm, spark.sparkContext._gateway
+    server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+    kind = jvm.java.lang.Class.forName("javax.management.MBeanServer")
+
+    def ask(name, *arguments):
+        # By reflection on the interface: the server's own class is closed to py4j.
+        (method,) = [m for m in kind.getMethods() if m.getName() == name]
+        values = gateway.new_array(jvm.java.lang.Object, len(arguments))
+        for number, argument in enumerate(arguments):
+            values[number] = argument
+        return method.invoke(server, values)
+
+    beans = ask("queryNames", jvm.javax.management.ObjectName(pattern), None)
+    return {str(b.getKeyProperty("client-id")): float(ask("getAttribute", b, attribute)) for b in beans}
+
+
+@pytest.mark.parametrize(("options", "name"), [({}, "rivermouth.test.t"), ({"group.id": "mine"}, "mine")])
+def test_the_consumers_have_a_group_id_which_is_the_users_if_there_is_one(
+    lake, kafka, source, spark, options, name
+):
+    topic = kafka.create_topic()
+    kafka.produce(topic, numbers(0, 5))
+    lake.run(source(topic, options=options), {"t": SCHEMA})
+    # Spark keeps its consumers a while; each names itself after its group.
+    kind = "consumer-fetch-manager-metrics"
+    pattern = f"kafka.consumer:type={kind},client-id=*,topic={topic}"
+    clients = figures(spark, pattern, "records-consumed-total")
+    assert clients and all(client.startswith(f"consumer-{name}-") for client in clients)
+    assert landed(lake) == list(range(5))
+
+
+def test_all_topics_are_described_in_one_request(kafka, spark):
+    topics = [kafka.create_topic(partitions=n) for n in (1, 2, 3, 1, 2, 3)]
+    admin = Admin(
+        spark._jvm,
+        {"bootstrap.servers": kafka.bootstrap_servers, "client.id": "counted"},
+        "read_committed",
+    )
+
+    def requests() -> float:
+        return figures(spark, "kafka.admin.client:type=admin-client-metrics,*", "request-total")["counted"]
+
+    try:
+        admin.topics(topics[:1])  # connects
+        before = requests()
+        found = admin.topics(topics)
+        assert requests() - before < len(topics)
+        assert [len(found[name].partitions) for name in topics] == [1, 2, 3, 1, 2, 3]
+        assert len({topic.identity for topic in found.values()}) == len(topics)
+        with pytest.raises(SourceUnavailable, match="there is no topic 'no-such-topic'"):
+            admin.topics([*topics, "no-such-topic"])
+        assert admin.topics([]) == {}
+    finally:
+        admin.close()
 
 
 def test_a_pattern_takes_the_topics_that_match_also_later_ones(lake, kafka, source):
@@ -267,6 +352,8 @@ def test_a_recreated_topic_is_recognised(lake, kafka, source, statuses):
         ({"topic_pattern": "("}, "not a regular expression"),
         ({"topics": ["a"], "starting_offsets": "sometimes"}, "starting_offsets"),
         ({"topics": ["a"], "starting_offsets": 1767225600}, "bare number"),
+        ({"topics": ["a"], "starting_offsets": "1700000000"}, "bare number"),
+        ({"topics": ["a"], "starting_offsets": "1700000000.5"}, "bare number"),
         ({"topics": ["a"], "starting_offsets": {"a": {0: -1}}}, "greater than or equal to 0"),
         ({"topics": ["a"], "options": {"kafka.bootstrap.servers": "x"}}, "bootstrap_servers"),
         ({"topics": ["a"], "options": {"isolation.level": "x"}}, "isolation_level"),
