@@ -24,6 +24,9 @@ from rivermouth.spark import jars, java
 
 DEFINITION = Path(__file__).with_name("ivy.xml")
 
+SASL_USER, SASL_PASSWORD = "reader", "correct-horse-7"
+_SASL_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
 _TEST_JVM = ("-Xms128m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _BENCHMARK_JVM = ("-Xms512m", "-Xmx1g")
 _READY_WITHIN = 120.0
@@ -51,12 +54,17 @@ class Broker:
         self._jvm = _BENCHMARK_JVM if benchmark else _TEST_JVM
         self._extra = dict(properties or {})
         self._process: subprocess.Popen[bytes] | None = None
-        self._port, self._controller_port = _free_ports(2)
+        self._port, self._sasl_port, self._controller_port = _free_ports(3)
         self._classpath = ""
 
     @property
     def bootstrap_servers(self) -> str:
         return f"127.0.0.1:{self._port}"
+
+    @property
+    def sasl_servers(self) -> str:
+        """Where it asks for a user and a password, with SASL/PLAIN."""
+        return f"127.0.0.1:{self._sasl_port}"
 
     @property
     def pid(self) -> int:
@@ -262,15 +270,18 @@ class Broker:
 
     def _format(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
+        open_to_clients = f"PLAINTEXT://{self.bootstrap_servers},SASL://{self.sasl_servers}"
         properties = {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self._port},CONTROLLER://127.0.0.1:{self._controller_port}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self._port}",
+            "listeners": f"{open_to_clients},CONTROLLER://127.0.0.1:{self._controller_port}",
+            "advertised.listeners": open_to_clients,
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.name.sasl.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl.plain.sasl.jaas.config": f'{_SASL_LOGIN} user_{SASL_USER}="{SASL_PASSWORD}";',
             "log.dirs": str(self.folder / "data"),
             "auto.create.topics.enable": "false",
             "offsets.topic.replication.factor": "1",
