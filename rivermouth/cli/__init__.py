@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import logging
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from rivermouth import __version__
 from rivermouth.cli.check import check
@@ -14,9 +16,35 @@ from rivermouth.cli.init import init
 from rivermouth.cli.run import run
 from rivermouth.cli.schema import schema
 from rivermouth.cli.setup import setup
+from rivermouth.errors import ConfigError, RivermouthError
+
+
+class Commands(TyperGroup):
+    """The commands; an error that was foreseen is one message and exit 1, with --verbose also its trace."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # whoever read our output has seen enough: typer ends quietly
+            raise
+        except (RivermouthError, OSError) as error:
+            verbose = logging.getLogger("rivermouth").isEnabledFor(logging.DEBUG)
+            if verbose and not isinstance(error, ConfigError):  # a mistake in a file has its place, no trace
+                raise
+            typer.echo(_told(error), err=True)
+            raise typer.Exit(1) from None
+
+
+def _told(error: RivermouthError | OSError) -> str:
+    if isinstance(error, RivermouthError):
+        return str(error)
+    about = f"{error.filename}: " if error.filename else ""
+    return f"{type(error).__name__}: {about}{error.strerror or error}"
+
 
 app = typer.Typer(
     name="rivermouth",
+    cls=Commands,
     help="Land event streams in Delta Lake tables: one config file, every event exactly once.",
     no_args_is_help=True,
     add_completion=False,

@@ -41,22 +41,10 @@ def run(
     ] = False,
 ) -> None:
     """Run a pipeline until it is stopped: SIGTERM or Ctrl-C finishes the epoch in flight."""
-    from rivermouth.config.problems import InvalidConfigFile
-    from rivermouth.errors import RivermouthError
     from rivermouth.observe import log
 
     log.configure(log_format.value, verbose)
-    try:
-        observer = start(load(file), once=once, only=sink or [], seconds=seconds, verbose=verbose)
-    except InvalidConfigFile as error:
-        for problem in error.problems:
-            typer.echo(problem.render(str(file)), err=True)
-        raise typer.Exit(1) from None
-    except RivermouthError as error:
-        if verbose:
-            raise
-        typer.echo(str(error), err=True)
-        raise typer.Exit(1) from None
+    observer = start(load(file), once=once, only=sink or [], seconds=seconds, verbose=verbose)
     if any(status.phase == "failed" for status in observer.state.sinks()):
         raise typer.Exit(1)
 
