@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,10 @@ if TYPE_CHECKING:
 
 _START_TIMEOUT = 120.0
 _STOP_TIMEOUT = 15.0
+# Ctrl-C and a service manager signal the whole group, but the epoch in flight must still be finished: the JVM
+# starts with both signals ignored, and keeps them so. By a shell, because code of ours that runs between fork
+# and exec (`preexec_fn`) can deadlock when other threads run.
+_DEAF = ("/bin/sh", "-c", 'trap "" INT TERM; exec "$@"', "sh")
 
 # Set by other tools for other Sparks; any of them would make ours start something else.
 _FOREIGN = (
@@ -63,12 +66,11 @@ def launch(command: list[str], environment: Mapping[str, str], folder: Path, ver
         target: IO[bytes] | None = None if verbose else stack.enter_context(output.open("ab"))
         try:
             process = subprocess.Popen(
-                command,
+                [*(_DEAF if os.name == "posix" else ()), *command],
                 stdin=subprocess.PIPE,
                 stdout=target,
                 stderr=target,
                 env=env,
-                preexec_fn=_leave_signals_to_the_parent if os.name == "posix" else None,
             )
         except OSError as error:
             raise SetupError(f"cannot start {command[0]}: {error.strerror or error}") from error
@@ -79,12 +81,6 @@ def launch(command: list[str], environment: Mapping[str, str], folder: Path, ver
         process.kill()
         process.wait()
         raise
-
-
-def _leave_signals_to_the_parent() -> None:
-    """Ctrl-C and a service manager signal the whole group; the epoch in flight must still be finished."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _meet(process: subprocess.Popen[bytes], meeting_point: Path, output: Path) -> tuple[int, str]:
