@@ -19,7 +19,7 @@ from rivermouth.config.model import Model
 from rivermouth.config.values import problem
 from rivermouth.errors import SourceInvalid
 from rivermouth.records import Bounds, Offsets, Partition
-from rivermouth.sources.base import Scope, Source
+from rivermouth.sources.base import RecordsPerOffset, Scope, Source
 from rivermouth.sources.kafka_admin import Admin, Topic
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ class Kafka(Source):
 
     connector: ClassVar[str] = "kafka"
     config_model: ClassVar[type[Model]] = KafkaConfig
+    records_per_offset: ClassVar[RecordsPerOffset] = "at most one"  # compaction and transactions leave gaps
 
     def __init__(self, config: KafkaConfig, scope: Scope, spark: SparkSession) -> None:
         super().__init__(config, scope, spark)
