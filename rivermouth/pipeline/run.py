@@ -120,7 +120,8 @@ def _supervise(
         if now >= end:
             stop.set()
         if stop.is_set() and deadline == float("inf"):
-            deadline = now + max(config.shutdown_timeout.total_seconds() - _STOP_SECONDS, 0)
+            patience = config.shutdown_timeout.total_seconds()
+            deadline = now + patience - min(_STOP_SECONDS, patience / 2)
         if now >= deadline:
             # The epoch in flight took too long: give it up. It is not committed, so nothing is lost.
             for name in chosen:

@@ -105,9 +105,9 @@ def test_a_signal_finishes_the_epoch_and_exits_0(command, tmp_path, number):
     assert not [p for p in family if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_a_second_signal_stops_at_once_and_leaves_nothing_behind(command, tmp_path):
-    # The first signal alone would wait for an epoch of minutes.
-    tree = {**pipeline(count=500_000_000), "shutdown_timeout": "1h"}
+def in_a_long_epoch(command, tmp_path, shutdown_timeout: str):
+    """Start a pipeline and wait until it is in an epoch that would take minutes."""
+    tree = {**pipeline(count=500_000_000), "shutdown_timeout": shutdown_timeout}
     tree["sinks"]["numbers"]["config"].update(batch_size=500_000_000, max_batch_size=500_000_000)
     command.config("p.yaml", tree)
     process = command.start("run", "p.yaml")
@@ -115,7 +115,11 @@ def test_a_second_signal_stops_at_once_and_leaves_nothing_behind(command, tmp_pa
     wait_for(lambda: epochs(tmp_path) >= 2, "an epoch")
     committed = len(DeltaTable(str(tmp_path / "lake" / "numbers")).file_uris())
     wait_for(lambda: len(list(tmp_path.glob("lake/numbers/*.parquet"))) > committed, "the epoch in flight")
-    family = descendants(process.pid)
+    return process, descendants(process.pid)
+
+
+def test_a_second_signal_stops_at_once_and_leaves_nothing_behind(command, tmp_path):
+    process, family = in_a_long_epoch(command, tmp_path, "1h")
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
@@ -123,6 +127,17 @@ def test_a_second_signal_stops_at_once_and_leaves_nothing_behind(command, tmp_pa
     assert process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGINT)
     wait_for(lambda: not [p for p in family if p.is_running()], "the JVM and its workers to end")
     assert epochs(tmp_path) == 2  # it was given up
+
+
+def test_an_epoch_that_outlasts_the_shutdown_timeout_is_given_up(command, tmp_path):
+    process, family = in_a_long_epoch(command, tmp_path, "2s")
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "Traceback" not in err
+    assert epochs(tmp_path) == 2
+    assert sorted(landed(tmp_path)) == list(range(len(landed(tmp_path))))
+    wait_for(lambda: not [p for p in family if p.is_running()], "the JVM and its workers to end")
 
 
 def test_kill_9_loses_nothing_doubles_nothing_and_leaves_no_process(command, tmp_path):
