@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -30,12 +33,19 @@ def print_summary(pipeline: PipelineConfig, state: State, lake: Path, config: Pa
     console.print("\nwhat to try next", style="bold")
     for command, what in (
         ("make demo", "again: it goes on where it stopped, nothing twice"),
-        (f"rivermouth check {config}", "what this pipeline does, in words"),
-        ("rivermouth init", "a commented config of your own"),
+        (f"{command_name()} check {config}", "what this pipeline does, in words"),
+        (f"{command_name()} init", "a commented config of your own"),
         (f"ls {first.table_uri}", "plain Parquet, and the Delta log beside it"),
         (f"ls {first.dead_letter_uri}", "the bad records, whole, with reasons: a Delta table too"),
     ):
         console.print(Text(f"  {command:<36} ", style="cyan").append(what, style="default"), soft_wrap=True)
+
+
+def command_name() -> str:
+    """How this command is called from here: by its name alone only where the shell finds it."""
+    if shutil.which("rivermouth"):
+        return "rivermouth"
+    return os.path.relpath(Path(sys.argv[0]).absolute())
 
 
 def _figures(pipeline: PipelineConfig, state: State) -> Table:
@@ -44,7 +54,8 @@ def _figures(pipeline: PipelineConfig, state: State) -> Table:
     for head in ("records in", "rows out", "dead letters", "files", "commits", "rows/s", "rows in the table"):
         table.add_column(head, justify="right")
     for sink in state.sinks():
-        seconds = max(state.uptime, 1e-3)
+        # From the claim to the last commit: starting Spark is not the sink's.
+        seconds = max((sink.last_commit or 0) - (sink.running_since or 0), 1e-3)
         uri = pipeline.sinks[sink.name].config.table_uri
         stored = DeltaTable(uri).count() if DeltaTable.is_deltatable(uri) else 0
         cells = [sink.read, sink.written, sink.dead_letters, sink.files, sink.commits]

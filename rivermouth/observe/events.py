@@ -196,9 +196,13 @@ class SinkStopped(Event):
     """The sink was asked to stop, or has drained its source, and is done. A failed sink stays failed."""
 
     level = logging.INFO
+    rows: int = 0  # in this run, like the others
+    dead_letters: int = 0
+    epochs: int = 0
 
     def line(self) -> str:
-        return "stopped"
+        landed = f"{plural(self.rows, 'row')} and {plural(self.dead_letters, 'dead letter')}"
+        return f"stopped; {landed} in {plural(self.epochs, 'epoch')}"
 
     def apply(self, status: SinkStatus) -> None:
         if status.phase != "failed":

@@ -42,15 +42,15 @@ class Loop:
         """The body of the sink's thread; never raises."""
         failures = 0
         while not self.stop.is_set() and self.failure is None:
-            done = _Progressing()
+            since = _Progressing()
             try:
-                self._own(done)
+                self._own(since)
                 break
             except Exception as raised:  # noqa: BLE001 - one sink's trouble must not reach another
                 error = raised if isinstance(raised, RivermouthError) else _unexpected(raised)
                 if self.stop.is_set() and error.retryable:  # such as an epoch given up at the end of a stop
                     break
-                failures = 1 if done.epochs else failures + 1
+                failures = 1 if since.epochs else failures + 1
                 if not error.retryable or (self.once and failures >= ONCE_ATTEMPTS):
                     self.failure = error
                     self.observer.emit(SinkFailed(self.name, error.code, _told(error)))
@@ -58,7 +58,8 @@ class Loop:
                 pause = min(FIRST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE)
                 self.observer.emit(SinkRetrying(self.name, error.code, _told(error), pause))
                 self.stop.wait(pause)
-        self.observer.emit(SinkStopped(self.name))
+        done = next(sink for sink in self.observer.state.sinks() if sink.name == self.name)
+        self.observer.emit(SinkStopped(self.name, done.written, done.dead_letters, done.commits))
 
     def _own(self, done: _Progressing) -> None:
         sink = self.make_sink()

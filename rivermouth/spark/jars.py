@@ -15,7 +15,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from rivermouth.errors import SetupError
-from rivermouth.spark import cache, java
+from rivermouth.spark import cache, java, truststore
+
+_UNTRUSTED = re.compile(r"PKIX|SSLHandshake|unable to find valid certification", re.IGNORECASE)
 
 Progress = Callable[[str], None]
 
@@ -93,8 +95,7 @@ def _run_ivy(confs: Sequence[str], definition: Path, ivy: Path, staging: Path, p
             hint="name an Ivy settings file, or unset the variable to use the default",
         )
     progress("asking for the list of jars")
-    command = [
-        str(java.find().executable),
+    arguments = [
         *_proxy_options(),
         f"-Divy.default.ivy.user.dir={ivy}",
         *("-cp", str(Path(pyspark.__file__).parent / "jars" / "*")),
@@ -105,15 +106,31 @@ def _run_ivy(confs: Sequence[str], definition: Path, ivy: Path, staging: Path, p
         *("-confs", *confs),
         *("-retrieve", f"{staging}/[conf]/[artifact]-[revision](-[classifier]).[ext]"),
     ]
+
+    code, said = _run_java(arguments, staging, progress)
+    if code and _UNTRUSTED.search("\n".join(said)):
+        progress("asking again, with the certificates of this machine")
+        shutil.rmtree(ivy / "cache", ignore_errors=True)  # Ivy remembers what it did not find
+        code, said = _run_java([*truststore.options(staging), *arguments], staging, progress)
+    if code or not all(any((staging / conf).glob("*.jar")) for conf in confs):
+        raise SetupError(
+            f"the jars for {', '.join(confs)} could not be fetched: {_complaint(said)}",
+            hint="check the network (HTTPS_PROXY and SSL_CERT_FILE are honoured), or let "
+            "RIVERMOUTH_IVY_SETTINGS name an Ivy settings file for your mirror, then run `rivermouth setup`",
+        )
+
+
+def _run_java(arguments: Sequence[str], folder: Path, progress: Progress) -> tuple[int, list[str]]:
+    """Run Ivy, tell its progress, and give its exit code and what it said."""
     said: deque[str] = deque(maxlen=400)
     with subprocess.Popen(
-        command,
+        [str(java.find().executable), *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        cwd=staging,
+        cwd=folder,
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -121,13 +138,7 @@ def _run_ivy(confs: Sequence[str], definition: Path, ivy: Path, staging: Path, p
             message = _progress_of(line)
             if message:
                 progress(message)
-    empty = [conf for conf in confs if not any((staging / conf).glob("*.jar"))]
-    if process.returncode != 0 or empty:
-        raise SetupError(
-            f"the jars for {', '.join(confs)} could not be fetched: {_complaint(said)}",
-            hint="check the network (HTTPS_PROXY is honoured), or let RIVERMOUTH_IVY_SETTINGS name an Ivy "
-            "settings file for your mirror, then run `rivermouth setup`",
-        )
+    return process.returncode, list(said)
 
 
 def _progress_of(line: str) -> str | None:
@@ -147,6 +158,7 @@ def _complaint(said: Sequence[str]) -> str:
         if re.search(r"not found|unresolved|exception|refused|timed? ?out|failed|denied|error", line, re.I)
         and not line.upper().startswith(("UNRESOLVED DEPENDENCIES", "ERRORS"))
     ]
+    telling.sort(key=lambda line: "not found" in line)  # that it was not found is the least of the reasons
     chosen = list(dict.fromkeys(telling))[:4] or [line for line in lines if line][-3:]
     return "; ".join(chosen) or "Ivy said nothing"
 

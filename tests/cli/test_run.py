@@ -54,7 +54,7 @@ def test_once_lands_what_is_there_and_exits_0_quietly(command, tmp_path):
     assert done.stdout == ""
     assert [line.split(" ", 1)[1] for line in done.stderr.splitlines()] == [
         "INFO numbers: starts anew, generation 1, 1 partition",
-        "INFO numbers: stopped",
+        "INFO numbers: stopped; 5,000 rows and 0 dead letters in 1 epoch",
     ]
     again = command.run("run", "p.yaml", "--once", "--log-format", "json")
     assert again.returncode == 0

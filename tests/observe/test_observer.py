@@ -204,7 +204,7 @@ def test_logs_are_quiet_when_all_is_well(
         observer.emit(SinkStopped("orders"))
     assert [record.getMessage() for record in caplog.records] == [
         "starts anew, generation 1, 1 partition",
-        "stopped",
+        "stopped; 0 rows and 0 dead letters in 0 epochs",
     ]
 
 
