@@ -14,8 +14,7 @@ from duckdb_extensions import import_extension
 
 from rivermouth import sources
 from rivermouth.cli import app
-from rivermouth.config import model
-from rivermouth.config import starter
+from rivermouth.config import model, starter
 from rivermouth.config.load import load
 from rivermouth.delta import dead_letters
 from rivermouth.delta.progress import AppIds
