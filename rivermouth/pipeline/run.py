@@ -203,6 +203,7 @@ def _signals(stop: threading.Event) -> Iterator[None]:
                 os.write(2, b"\x1b[?25h\n")  # the live table hides the cursor
             os._exit(128 + number)  # the JVM sees its input close, and ends with its workers
         stop.set()
+        LOGGER.info("stopping after the epoch in flight; a second signal stops at once")
 
     previous = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
