@@ -90,7 +90,12 @@ def _parse(path: FilePath) -> Document:
         from rivermouth.config.toml_file import parse
     else:
         from rivermouth.config.yaml_file import parse
-    document = parse(text)
+    try:
+        document = parse(text)
+    except RecursionError:
+        raise SyntaxProblem(start, "the file is nested too deeply to be read") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise SyntaxProblem(start, f"a value cannot be read: {error}") from None
     if document.values is None or (document.values == {} and not document.duplicates):
         raise SyntaxProblem(
             start, "the file is empty", "`rivermouth init` writes a starter file", "EmptyFile"

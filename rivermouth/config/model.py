@@ -177,6 +177,7 @@ class DeltaLakeConfig(Model):
     max_commit_retries: Integer = Field(
         default=3,
         ge=0,
+        le=100,
         description="How often a conflicting commit is tried again: after 100 ms, 200 ms, 400 ms, ...",
     )
     table_properties: TextMap = Field(default_factory=dict, description="Delta properties, set at creation.")

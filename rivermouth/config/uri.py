@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from rivermouth.errors import InvalidTableUri
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 
 
 def local_path(uri: str) -> str:
@@ -27,6 +28,9 @@ def local_path(uri: str) -> str:
         return _file_uri_path(uri)
     if uri.startswith("~"):
         raise InvalidTableUri("~ is not expanded", hint="write ${HOME} or the whole path")
+    if _ESCAPE.search(uri):
+        # delta-rs would decode it, and every other reader would not: two folders for one table.
+        raise InvalidTableUri("a path with a percent escape means two folders", hint="rename the folder")
     return os.path.realpath(uri)
 
 
@@ -36,6 +40,8 @@ def _file_uri_path(uri: str) -> str:
         raise InvalidTableUri("a file address needs an absolute path", hint="use file:///absolute/path")
     if "?" in path or "#" in path:
         raise InvalidTableUri("a file address has no query or fragment", hint="write ? as %3F and # as %23")
+    if _ESCAPE.search(unquote(path)):
+        raise InvalidTableUri("a path with a percent escape means two folders", hint="rename the folder")
     return os.path.realpath(unquote(path))
 
 

@@ -35,7 +35,7 @@ def execute(source: Source, start: Offsets, end: Offsets, task: Task, *, fail_on
     except (Py4JNetworkError, ConnectionError) as error:
         raise EngineLost("the Spark process ended while it worked on an epoch") from error
     except (PySparkException, Py4JError) as error:
-        raise EngineFailed(f"epoch {task.epoch}: {root_cause(str(error))}") from error
+        raise EngineFailed(f"epoch {task.epoch}, {_range(start, end)}: {root_cause(str(error))}") from error
     if result.rejected and fail_on_bad_record:
         count = sum(result.rejected.values())
         raise BadRecord(
@@ -62,10 +62,18 @@ def check(result: Result, task: Task, least: int = 0, most: int | None = None) -
         raise AccountingMismatch(f"epoch {task.epoch} read {result.read} records of a range of {length}")
 
 
+def _range(start: Offsets, end: Offsets) -> str:
+    """Where an epoch was reading, for people; the first few partitions will do."""
+    parts = [f"{p} offsets {start[p]} to {end[p] - 1}" for p in sorted(end)]
+    return ", ".join(parts[:3]) + (f" and {len(parts) - 3} more partitions" if len(parts) > 3 else "")
+
+
 def root_cause(text: str) -> str:
     """The line of a Spark error that says what went wrong, without its stack traces."""
     lines = [line.strip().removeprefix(": ") for line in text.splitlines() if not _NOISE.match(line)]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     python = [line for line in lines if _PYTHON_ERROR.match(line)]
     chosen = (python[-1:] or causes[-1:] or lines or ["the Spark job failed"])[0]
+    if chosen.endswith("long overflow"):  # Spark's Kafka reader, from milliseconds to microseconds
+        return "long overflow: a record's timestamp is too large, such as one in nanoseconds"
     return _JAVA_CLASS.sub("", chosen) or chosen

@@ -124,7 +124,9 @@ class Sink:
         self.observer.emit(SinkStarted(self.name, self.generation, self.progress.epoch, len(self.position)))
 
     def _finish_dead_letters(self, seen: Progress) -> None:
-        recovered = dead_letters.finish(self.table, self.ids, seen, self.identity.instance)
+        recovered = dead_letters.finish(
+            self.table, self.dead_letter_uri, self.ids, seen, self.identity.instance
+        )
         if recovered:
             self.observer.emit(DeadLettersFinished(self.name, seen.rejects, recovered))
 

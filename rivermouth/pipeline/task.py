@@ -170,7 +170,9 @@ def _file_body(file: FileSpec) -> str:
 
 def _sample(records: pa.RecordBatch, rejects: Rejects) -> str:
     """Describe the first bad record of a batch, for `on_bad_record: fail`."""
-    row: dict[str, Any] = records.slice(rejects.rows[0], 1).to_pylist()[0]
+    # Not the timestamp: it may lie where Python has no dates.
+    told = records.slice(rejects.rows[0], 1).select(["topic", "partition", "offset", "value", "headers"])
+    row: dict[str, Any] = told.to_pylist()[0]
     value = row["value"]
     shown = "null" if value is None else repr(value[:_EXCERPT]) + ("..." if len(value) > _EXCERPT else "")
     place = f"{row['topic']}/{row['partition']} offset {row['offset']}"

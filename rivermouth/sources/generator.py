@@ -73,16 +73,20 @@ class GeneratorConfig(Model):
         description=f"Which topics to play, of: {', '.join(_VALUES)}.",
     )
     rate: Number | None = Field(
-        default=None, gt=0, description="Records a second and topic; left out: as fast as they are taken."
+        default=None,
+        ge=0.001,
+        le=1e9,
+        description="Records a second and topic; left out: as fast as they are taken.",
     )
     count: Integer | None = Field(
         default=None,
         ge=0,
+        le=10**15,
         description="Records a topic in all; left out: no end with a rate, a million without.",
     )
     partitions: Integer = Field(default=1, ge=1, le=1000, description="Partitions a topic.")
     broken: Number = Field(default=0.0, ge=0, le=1, description="The share of records that are broken.")
-    seed: Integer = Field(default=0, description="Another seed gives other events.")
+    seed: Integer = Field(default=0, ge=-(2**62), le=2**62, description="Another seed gives other events.")
     start_time: datetime = Field(
         default=datetime(2026, 1, 1, tzinfo=timezone.utc), description="The time of the first event."
     )

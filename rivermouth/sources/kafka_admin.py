@@ -10,9 +10,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from rivermouth.config.redact import redact
 from rivermouth.errors import RivermouthError, SourceInvalid, SourceUnavailable
 from rivermouth.records import Offsets, Partition
 
+# What no waiting mends.
+_WRONG = {
+    "ConfigException",
+    "KafkaException",
+    "IllegalArgumentException",
+    "InvalidConfigurationException",
+    "IllegalSaslStateException",
+}
 # Less than the client's own: a broker that is gone should be told soon.
 _PATIENCE = {"default.api.timeout.ms": "15000", "request.timeout.ms": "10000"}
 
@@ -100,7 +109,9 @@ class Admin:
             raise self._understood(*_cause(error), topic) from None
 
     def _understood(self, name: str, message: str, topic: str) -> RivermouthError:
-        servers = self._properties["bootstrap.servers"]
+        servers = redact(self._properties["bootstrap.servers"])
+        if "JAAS" in message or "login module" in message:
+            message = "the JAAS config is not valid"  # what Java says quotes parts of it
         told = f"Kafka at {servers}: {name}: {message}"
         if name == "UnknownTopicOrPartitionException" and topic:
             return SourceUnavailable(
@@ -108,7 +119,7 @@ class Admin:
                 hint="check the name, or create the topic: it is taken up as soon as it is there",
             )
         # A name that cannot be looked up may be back in a minute, although the client blames the config.
-        wrong = name in ("ConfigException", "KafkaException") and "bootstrap urls" not in message
+        wrong = name in _WRONG and "bootstrap urls" not in message
         if wrong or "Authentication" in name or "Authorization" in name:
             return SourceInvalid(told, hint="check the source's options: security.protocol, sasl.*, ssl.*")
         return SourceUnavailable(told, hint="check bootstrap_servers and that the brokers are up")

@@ -54,7 +54,10 @@ def test_local_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     here = str(tmp_path.resolve())
     assert local_path("lake/a") == local_path("./lake//a/") == f"{here}/lake/a"
     assert local_path(f"file://{here}/a%20b") == f"{here}/a b"
-    assert local_path("a%20b") == f"{here}/a%20b"
+    assert local_path("50%") == f"{here}/50%"
+    for escaped in ("a%20b", f"file://{here}/a%2520b"):  # delta-rs would decode it once more
+        with pytest.raises(InvalidTableUri, match="percent escape"):
+            local_path(escaped)
     (tmp_path / "link").symlink_to(tmp_path / "lake")
     assert local_path("link/a") == local_path("lake/a")
 

@@ -170,6 +170,22 @@ def test_dead_letters_that_a_crash_kept_out_are_finished_by_the_next_start(lake,
     assert rows == distinct == 2_000 - written
 
 
+def test_a_quiet_sink_whose_log_was_cleaned_up_goes_on(lake):
+    """The commit that lists the last dead letters is gone; the dead-letter table shows that they are in."""
+    lake.run(generator(1_000, broken=0.1), {"numbers": NUMBERS})
+    path = lake.folder / "numbers"
+    table = DeltaTable(str(path))
+    table.create_checkpoint()
+    for version in range(table.version()):
+        (path / "_delta_log" / f"{version:020d}.json").unlink()
+    note = path / "_delta_log" / f"{table.version():020d}.json"
+    note.write_text('{"commitInfo":{}}\n')  # as if others had committed since
+    lake.run(generator(2_000, broken=0.1), {"numbers": NUMBERS})
+    rows, distinct = lake.query("SELECT count(n), count(DISTINCT n) FROM {numbers}")[0]
+    dead = lake.query("SELECT count(*) FROM {numbers_dead_letters}")[0][0]
+    assert rows == distinct == 2_000 - dead
+
+
 def test_a_pipeline_of_another_name_shares_the_table_with_its_own_progress(lake):
     from rivermouth.pipeline.run import run
 

@@ -8,7 +8,7 @@ import time
 import pytest
 from pydantic import ValidationError
 
-from rivermouth.errors import SourceUnavailable
+from rivermouth.errors import SourceInvalid, SourceUnavailable
 from rivermouth.sources.kafka import KafkaConfig
 from rivermouth.sources.kafka_admin import Admin
 from tests.services.kafka import Message
@@ -221,6 +221,23 @@ def test_headers_keys_and_tombstones_reach_the_dead_letters_whole(lake, kafka, s
     assert (rows[1][:2], rows[1][5]) == ((b"gone", None), "NullValue")
 
 
+def test_bad_records_with_odd_headers_and_times_are_dead_letters_like_any_other(lake, kafka, source):
+    topic = kafka.create_topic(
+        config={"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
+    )
+    kafka.produce(
+        topic,
+        [
+            Message(b"bad", headers=[("file", b"\xff\xfe")]),
+            Message(b"bad", timestamp_ms=1_767_225_600_000_000),  # microseconds, taken for milliseconds
+            Message(b'{"n": 1}', timestamp_ms=1_767_225_600_000_000),
+        ],
+    )
+    lake.run(source(topic), {"t": SCHEMA})
+    assert landed(lake) == [1]
+    assert lake.query("SELECT count(*) FROM {t_dead_letters}") == [(2,)]
+
+
 def test_envelopes_tell_the_type_of_event(lake, kafka, source):
     topic = kafka.create_topic()
     kafka.produce(
@@ -371,3 +388,18 @@ def test_options_are_client_properties_with_or_without_a_prefix():
         options={"kafka.client.id": "x", "fetch.max.bytes": 1, "a.b": True},
     )
     assert config.options == {"client.id": "x", "fetch.max.bytes": "1", "a.b": "true"}
+
+
+def test_nothing_of_a_password_is_told(spark):
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    options = {
+        "bootstrap.servers": "127.0.0.1:1",
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{module} required username="u" password="ab"HUNTER2";',
+    }
+    with pytest.raises(SourceInvalid, match="JAAS") as raised:
+        Admin(spark._jvm, options, "read_committed").topic_names()
+    assert "HUNTER2" not in str(raised.value)
+    login = Admin(spark._jvm, {"bootstrap.servers": "sasl://u:SECRET@127.0.0.1:1"}, "read_committed")
+    assert "SECRET" not in str(login._understood("TimeoutException", "no answer", ""))
