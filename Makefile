@@ -43,7 +43,7 @@ requirements: $(DEV) ## pin again what pyproject.toml asks for (for maintainers)
 	$(COMPILE) pyproject.toml --group dev -o requirements-dev.txt
 
 clean: ## remove what runs have left here (the demo's tables, caches, reports)
-	rm -rf demo-lake bench/work build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf demo-lake build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find rivermouth tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## remove .venv too
