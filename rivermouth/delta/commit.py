@@ -16,7 +16,7 @@ from typing import Any
 from deltalake import CommitProperties, PostCommitHookProperties, Transaction
 from deltalake.transaction import AddAction
 
-from rivermouth import __version__
+from rivermouth import __version__, faults
 from rivermouth.delta.files import FileSpec
 from rivermouth.delta.table import Table
 from rivermouth.errors import DeltaCommitFailed, RivermouthError
@@ -76,7 +76,9 @@ def commit(
             landed = _landed(table, change)  # also the first time: others' commits are no conflict then
             if landed is None:
                 guard()
+                faults.reach(faults.Point.BEFORE_COMMIT)
                 _transact(table, change)
+                faults.reach(faults.Point.AFTER_COMMIT)
                 landed = _landed(table, change)
             if landed is not None:
                 return Landed(landed, attempt)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, TableFeatures
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from rivermouth import faults
 from rivermouth.delta import features, schema
 from rivermouth.delta.log import Commit, LogReplaced, LogView
 from rivermouth.delta.storage import open_filesystem
@@ -97,6 +98,7 @@ class Table:
     def checkpoint(self) -> None:
         """Write a log checkpoint and remove expired log files, as the table's properties say."""
         self.delta.create_checkpoint()
+        faults.reach(faults.Point.DURING_LOG_CHECKPOINT)
         if self.delta.metadata().configuration.get("delta.enableExpiredLogCleanup", "true").lower() == "true":
             self.delta.cleanup_metadata()
 

@@ -24,6 +24,7 @@ from rivermouth.pipeline.loop import Loop
 from rivermouth.pipeline.sink import Identity, Sink
 from rivermouth.sources.base import Scope
 from rivermouth.spark import session
+from rivermouth.spark.engine import Engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,7 +143,9 @@ def _loop(
     once: bool,
 ) -> Loop:
     instance = Identity.new(config.pipeline, name)
-    return Loop(name, partial(make_sink, config, instance, spark, observer, stop.wait), observer, stop, once)
+    # A session of its own on the same Spark: what is set for one sink's jobs is not set for another's.
+    engine = Engine(spark.newSession())
+    return Loop(name, partial(make_sink, config, instance, engine, observer, stop.wait), observer, stop, once)
 
 
 def _job_group(pipeline: str, sink: str) -> str:
@@ -164,7 +167,7 @@ def _start(loop: Loop, spark: SparkSession, pipeline: str) -> threading.Thread:
 def make_sink(
     config: PipelineConfig,
     identity: Identity,
-    spark: SparkSession,
+    engine: Engine,
     observer: Observer,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Sink:
@@ -181,8 +184,7 @@ def make_sink(
         sink.config.max_batch_size,
         lambda code, message: observer.emit(SourceWarning(name, code, message)),
     )
-    # A session of its own on the same Spark: what is set for one sink's jobs is not set for another's.
-    source = sources.connectors()[described.connector](described.config, scope, spark.newSession())
+    source = sources.connectors()[described.connector](described.config, scope, engine)
     try:
         return Sink(identity, sink, source, observer, sleep)
     except BaseException:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rivermouth import formats
+from rivermouth import faults, formats
 from rivermouth.config.model import SinkConfig
 from rivermouth.delta import dead_letters, progress
 from rivermouth.delta.commit import Change, Landed, commit
@@ -112,6 +112,7 @@ class Sink:
             begin = self.source.resolve(seen.offsets)
             txns = progress.claim(seen, self.ids, begin, self.source.identities())
             self.generation = seen.generation + 1
+            faults.reach(faults.Point.BEFORE_CLAIM)
             try:
                 self._commit(Change(txns, self._note("claim"), mine_alone=False), self._unchanged_since(seen))
                 break
@@ -119,6 +120,7 @@ class Sink:
                 continue
         else:
             raise DeltaCommitFailed(f"sink {self.name!r} could not be claimed: others keep claiming it")
+        faults.reach(faults.Point.AFTER_CLAIM)
         self._know()
         self.position = {p: self.progress.offsets[p] for p in begin}
         self.observer.emit(SinkStarted(self.name, self.generation, self.progress.epoch, len(self.position)))
@@ -154,6 +156,7 @@ class Sink:
             self._task(epoch),
             fail_on_bad_record=self.settings.on_bad_record == "fail",
         )
+        faults.reach(faults.Point.AFTER_JOB)
         wrote = time.perf_counter()
         self.largest = max(self.largest or 0, result.largest)
         landed = self._land(epoch, start, end, result)
@@ -161,8 +164,10 @@ class Sink:
         try:
             self._know()
             if result.dead_letters:
+                faults.reach(faults.Point.BEFORE_DEAD_LETTERS)
                 files, instance = result.dead_letters, self.identity.instance
                 dead_letters.land(self.dead_letter_uri, self.ids, epoch, files, instance, self.sleep)
+                faults.reach(faults.Point.AFTER_DEAD_LETTERS)
         finally:  # whatever comes after the commit, the epoch is in
             self._tell(epoch, result, landed, began, wrote, committed)
 

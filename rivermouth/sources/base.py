@@ -18,6 +18,8 @@ from rivermouth.records import Bounds, Offsets, Partition
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from rivermouth.spark.engine import Engine
+
 
 RecordsPerOffset = Literal["one", "at most one", "unknown"]
 
@@ -49,11 +51,16 @@ class Source(ABC):
     connector: ClassVar[str]  # its name in the config
     config_model: ClassVar[type[Model]]  # its keys: validation, defaults, docs, JSON Schema
 
-    def __init__(self, config: Any, scope: Scope, spark: SparkSession) -> None:
+    def __init__(self, config: Any, scope: Scope, engine: Engine) -> None:
         """Open the source for one sink; `config` is an instance of `config_model`."""
         self.config = config
         self.scope = scope
-        self.spark = spark
+        self.engine = engine
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session to read with. Only `read` may ask for it: an operator's tools have none."""
+        return self.engine.spark
 
     @abstractmethod
     def resolve(self, known: Offsets) -> Offsets:

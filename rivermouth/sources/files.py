@@ -28,7 +28,9 @@ from rivermouth.sources.folder import File
 from rivermouth.sources.lines import SPLIT_DDL, read_lines, splits
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
+
+    from rivermouth.spark.engine import Engine
 
 # Offsets count manifests, not records: how many records a file holds is guessed, to decide when to flush.
 _RECORD_BYTES = 200
@@ -96,8 +98,8 @@ class Files(Source):
     connector: ClassVar[str] = "files"
     config_model: ClassVar[type[Model]] = FilesConfig
 
-    def __init__(self, config: FilesConfig, scope: Scope, spark: SparkSession) -> None:
-        super().__init__(config, scope, spark)
+    def __init__(self, config: FilesConfig, scope: Scope, engine: Engine) -> None:
+        super().__init__(config, scope, engine)
         root = Path(local_path(scope.table_uri))
         self.manifests = Manifests(root / "_rivermouth" / scope.pipeline / scope.sink / "files")
         self._taken: dict[str, File] = {}

@@ -18,7 +18,9 @@ from rivermouth.records import Bounds, Offsets, Partition
 from rivermouth.sources.base import RecordsPerOffset, Scope, Source
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
+
+    from rivermouth.spark.engine import Engine
 
 # One record's value per topic, as Spark SQL over n (its number), r (a hash of it) and ts (its time).
 _TIME = "date_format(ts, \"yyyy-MM-dd'T'HH:mm:ss.SSS'Z'\")"
@@ -117,8 +119,8 @@ class Generator(Source):
     # Without a rate and without a count, this many records are there per topic.
     _DEFAULT_COUNT = 1_000_000
 
-    def __init__(self, config: GeneratorConfig, scope: Scope, spark: SparkSession) -> None:
-        super().__init__(config, scope, spark)
+    def __init__(self, config: GeneratorConfig, scope: Scope, engine: Engine) -> None:
+        super().__init__(config, scope, engine)
         self._began: float | None = None
         self._base: Offsets = {}
 

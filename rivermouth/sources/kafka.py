@@ -23,7 +23,9 @@ from rivermouth.sources.base import RecordsPerOffset, Scope, Source
 from rivermouth.sources.kafka_admin import Admin, Topic
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
+
+    from rivermouth.spark.engine import Engine
 
 _METADATA_SECONDS = 10.0  # how often to look for new topics and partitions
 _SPLIT_RECORDS = 50_000  # a range is spread over idle cores when each gets this many records
@@ -119,10 +121,10 @@ class Kafka(Source):
     config_model: ClassVar[type[Model]] = KafkaConfig
     records_per_offset: ClassVar[RecordsPerOffset] = "at most one"  # compaction and transactions leave gaps
 
-    def __init__(self, config: KafkaConfig, scope: Scope, spark: SparkSession) -> None:
-        super().__init__(config, scope, spark)
+    def __init__(self, config: KafkaConfig, scope: Scope, engine: Engine) -> None:
+        super().__init__(config, scope, engine)
         self._properties = {"bootstrap.servers": config.bootstrap_servers, **config.options}
-        self._admin = Admin(spark._jvm, self._properties, config.isolation_level)
+        self._admin = Admin(lambda: engine.jvm, self._properties, config.isolation_level)
         self._topics: dict[str, Topic] = {}
         self._partitions: list[Partition] = []
         self._earliest: Offsets = {}

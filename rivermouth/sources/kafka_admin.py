@@ -37,14 +37,22 @@ class Topic:
 class Admin:
     """A cluster's admin client, made when first asked."""
 
-    def __init__(self, jvm: Any, properties: Mapping[str, str], isolation_level: str) -> None:
+    def __init__(self, jvm: Callable[[], Any], properties: Mapping[str, str], isolation_level: str) -> None:
+        """`jvm` gives the JVM, when the first question is asked."""
         # Unless one of the two is set: the client refuses a pair that does not fit.
         patience = {} if _PATIENCE.keys() & properties.keys() else _PATIENCE
-        self._jvm = jvm
-        self._kafka = jvm.org.apache.kafka
+        self._find_jvm = jvm
         self._properties = {**patience, **properties}
         self._isolation_level = isolation_level
         self._made: Any = None
+
+    @property
+    def _jvm(self) -> Any:
+        return self._find_jvm()
+
+    @property
+    def _kafka(self) -> Any:
+        return self._jvm.org.apache.kafka
 
     def topic_names(self) -> list[str]:
         """Every topic of the cluster, without Kafka's own."""

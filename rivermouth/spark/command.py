@@ -44,6 +44,7 @@ def embedded(java: Java, jars: Sequence[Path], values: Mapping[str, str], proper
     return [
         str(java.executable),
         f"-Xmx{values['spark.driver.memory']}",
+        "-XX:+ExitOnOutOfMemoryError",  # half a JVM is worse than none: a new start goes on
         *MODULE_OPTIONS,
         *archive.options(java, jars),
         *chosen,

@@ -68,6 +68,21 @@ def stop(spark: SparkSession) -> None:
         scratch.remove()
 
 
+def start_jvm() -> tuple[gateway.Jvm, Scratch]:
+    """Start a JVM with Spark's classes and ours and no session; the caller ends both."""
+    runtime, files, scratch = java.find(), jars.ensure(), Scratch()
+    try:
+        options = settings.joined(_java_options(scratch.path, verbose=False))
+        values = {"spark.driver.memory": "256m", "spark.driver.extraJavaOptions": options}
+        properties = scratch.path / "spark.properties"
+        properties.touch()
+        line = command.embedded(runtime, command.all_jars(_spark_home(), files), values, properties)
+        return gateway.launch(line, {"JAVA_HOME": str(runtime.home)}, scratch.path, False), scratch
+    except BaseException:
+        scratch.remove()
+        raise
+
+
 def prepare() -> None:
     """Make starts of embedded sessions quicker on this machine, once; it costs as much as a few starts."""
     archive.make(java.find(), command.all_jars(_spark_home(), jars.ensure()), command.MODULE_OPTIONS)

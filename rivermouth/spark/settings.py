@@ -85,9 +85,13 @@ def properties(
     else:
         # An embedded session has them on its class path, which spares it a copy.
         ours["spark.jars"] = ",".join(str(path) for path in jars)
-    options = " ".join(_quoted(option) for option in java_options)
     theirs = conf.get("spark.driver.extraJavaOptions", "")
-    return {**ours, **conf, "spark.driver.extraJavaOptions": f"{options} {theirs}".strip()}
+    return {**ours, **conf, "spark.driver.extraJavaOptions": f"{joined(java_options)} {theirs}".strip()}
+
+
+def joined(java_options: Sequence[str]) -> str:
+    """JVM options as one property."""
+    return " ".join(_quoted(option) for option in java_options)
 
 
 def as_file(values: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ from rivermouth.observe.observer import Observer
 from rivermouth.pipeline.run import make_sink
 from rivermouth.pipeline.sink import Identity
 from rivermouth.records import Partition
+from rivermouth.spark.engine import Engine
 
 ALL = Partition("numbers", 0)
 
@@ -27,7 +28,7 @@ def instance(lake):
 
     def make():
         observer = Observer(config.pipeline, {"t": config.sinks["t"].config.flush_interval})
-        return make_sink(config, Identity.new(config.pipeline, "t"), lake.spark, observer)
+        return make_sink(config, Identity.new(config.pipeline, "t"), Engine(lake.spark), observer)
 
     return make
 

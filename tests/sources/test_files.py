@@ -15,6 +15,7 @@ from rivermouth.records import Partition
 from rivermouth.sources import files as files_module
 from rivermouth.sources.base import Scope
 from rivermouth.sources.files import File, Files, FilesConfig, Manifests, _pack
+from rivermouth.spark.engine import Engine
 
 ALL = Partition("files", 0)
 SCHEMA = {"schema": "n BIGINT NOT NULL"}
@@ -161,7 +162,7 @@ def source(tmp_path, inbox, spark):
 
     def opened(path=inbox, warn=lambda code, message: None, **more) -> Files:
         scope = Scope("p", "s", str(tmp_path / "t"), max_batch_size=1, warn=warn)
-        return Files(FilesConfig(path=str(path), **more), scope, spark)
+        return Files(FilesConfig(path=str(path), **more), scope, Engine(spark))
 
     return opened
 
