@@ -6,16 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import yaml
 
-PATIENCE = 120.0
+from tests.processes import PATIENCE
 
 
 class Command:
@@ -45,23 +43,6 @@ class Command:
         process = self.start(*arguments, **environment)
         out, err = process.communicate(timeout=PATIENCE)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
-
-
-def descendants(pid: int) -> list[psutil.Process]:
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []
-
-
-def wait_for(condition: Callable[[], Any], what: str) -> Any:
-    """Wait for something observed; fails with what was waited for."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"waited in vain for {what}")
 
 
 @pytest.fixture

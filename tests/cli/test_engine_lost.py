@@ -8,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from rivermouth.pipeline.loop import _unexpected
-from tests.cli.conftest import descendants, wait_for
+from tests.processes import descendants, wait_for
 
 
 def test_a_pipeline_whose_jvm_is_killed_ends_with_one_clear_message(command):

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from rivermouth.cli import app
-from tests.cli.conftest import wait_for
+from tests.processes import wait_for
 
 PIPELINE = {
     "sources": {"gen": {"connector": "generator", "config": {"count": 1}}},

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from deltalake import DeltaTable
 
-from tests.cli.conftest import descendants, wait_for
+from tests.processes import descendants, wait_for
 
 
 def pipeline(table: str = "lake/numbers", **generator):
