@@ -20,7 +20,7 @@ class Stream:
     The number is also the record's key, so that a dead letter can be told from another.
     """
 
-    def __init__(self, broker: Broker, partitions: int = 3, first: int = 0) -> None:
+    def __init__(self, broker: Broker, partitions: int = 2, first: int = 0) -> None:
         self.broker = broker
         self.topic = broker.create_topic("numbers", partitions)
         self.partitions = partitions
