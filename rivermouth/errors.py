@@ -13,13 +13,15 @@ class RivermouthError(Exception):
     """The root of the tree; `str()` is the whole message, hint included."""
 
     code: ClassVar[str] = "Error"
-    retryable: ClassVar[bool] = False
+    retryable: bool = False
     hint: ClassVar[str] = ""
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, retryable: bool | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.remedy = self.hint if hint is None else hint
+        if retryable is not None:
+            self.retryable = retryable
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}" + (f" ({self.remedy})" if self.remedy else "")
@@ -115,9 +117,30 @@ class SourceInvalid(RivermouthError):
 
 
 class DataLoss(RivermouthError):
-    """Records between the table's offset and the source's earliest are gone."""
+    """Records that the table has not read are gone from the source."""
 
     code = "DataLoss"
+    hint = (
+        "with on_data_loss: continue the loss becomes a gap row in the dead-letter table and reading goes "
+        "on; `rivermouth offsets reset` places the sink by hand"
+    )
+
+
+class SourceChanged(RivermouthError):
+    """A topic is no longer the one whose records were being read; what was read is not committed."""
+
+    code = "SourceChanged"
+    retryable = True
+
+
+class TableRestored(RivermouthError):
+    """The table was set back with RESTORE, so that it lacks rows that its offsets say it has."""
+
+    code = "TableRestored"
+    hint = (
+        "on_restore: rewind reads again what the restore took away, on_restore: continue goes on without it, "
+        "and `rivermouth offsets reset` places the sink by hand"
+    )
 
 
 class EngineFailed(RivermouthError):

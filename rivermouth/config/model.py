@@ -185,6 +185,16 @@ class DeltaLakeConfig(Model):
         default="dead_letter",
         description="A bad record is kept as a dead letter, or stops the sink, or is only counted.",
     )
+    on_data_loss: Literal["fail", "continue"] = Field(
+        default="fail",
+        description="When the source has lost records before they were read: stop, or write the lost range "
+        "to the dead-letter table as a gap row and go on.",
+    )
+    on_restore: Literal["fail", "rewind", "continue"] = Field(
+        default="fail",
+        description="When the table was set back with `RESTORE`: stop, or read again what that took away, or "
+        "go on without it.",
+    )
     dead_letter_uri: Annotated[str, DefaultText("`<table_uri>_dead_letters`")] = Field(
         default_factory=_default_dead_letters, description="Where the dead-letter table is."
     )

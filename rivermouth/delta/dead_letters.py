@@ -13,14 +13,16 @@ from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
 from rivermouth.delta.commit import Change, commit
 from rivermouth.delta.files import FileSpec
 from rivermouth.delta.progress import AppIds, Progress
+from rivermouth.delta.schema import to_delta
 from rivermouth.delta.table import Table, TableSpec, open_table
 from rivermouth.errors import ProgressLost, RivermouthError
 from rivermouth.formats.base import Rejects
-from rivermouth.records import RECORD_SCHEMA
+from rivermouth.records import RECORD_SCHEMA, Partition
 
 PARTITION_COLUMNS = ("day",)
 SCHEMA = pa.schema(
@@ -32,10 +34,13 @@ SCHEMA = pa.schema(
         pa.field("sink", pa.string(), nullable=False),
         pa.field("epoch", pa.int64(), nullable=False),
         pa.field("day", pa.date32(), nullable=False),
+        pa.field("replayed", pa.timestamp("us", tz="UTC")),
     ]
 )
 
 _COMMIT_RETRIES = 10
+
+RECORDS_LOST = "RecordsLost"  # the reason of a gap row, which stands for records and is none
 
 
 def rows(
@@ -53,14 +58,44 @@ def rows(
             pa.repeat(pa.scalar(sink), count),
             pa.repeat(pa.scalar(epoch, pa.int64()), count),
             pa.repeat(pa.scalar(day, pa.date32()), count),
+            pa.nulls(count, SCHEMA.field("replayed").type),
         ],
         schema=SCHEMA,
     )
 
 
+def gaps(losses: list[tuple[Partition, int, str]], pipeline: str, sink: str, epoch: int) -> pa.RecordBatch:
+    """Dead letters that stand for records the source has lost: where they began, and what became of them."""
+    records = pa.RecordBatch.from_pylist(
+        [
+            {"topic": partition.topic, "partition": partition.number, "offset": first, "headers": []}
+            for partition, first, _ in losses
+        ],
+        schema=RECORD_SCHEMA,
+    )
+    told = Rejects(
+        list(range(len(losses))), [RECORDS_LOST] * len(losses), [message for _, _, message in losses]
+    )
+    return rows(records, told, pipeline, sink, epoch, today())
+
+
+def today() -> datetime.date:
+    """The day that new dead letters are filed under."""
+    return datetime.datetime.now(datetime.timezone.utc).date()
+
+
 def spec(uri: str) -> TableSpec:
     """The dead-letter table as we create it and expect it."""
     return TableSpec(uri, SCHEMA, PARTITION_COLUMNS)
+
+
+def opened(uri: str) -> Table:
+    """The dead-letter table, created if there is none; one from before `replayed` gets that column."""
+    if DeltaTable.is_deltatable(uri):
+        there = DeltaTable(uri)
+        if [*SCHEMA.names[:-1]] == [column.name for column in there.schema().fields]:
+            there.alter.add_columns(to_delta(SCHEMA).fields[-1])
+    return open_table(spec(uri), create=True)
 
 
 def to_note(files: list[FileSpec]) -> list[dict[str, Any]]:
@@ -85,7 +120,7 @@ def land(
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
     """Commit an epoch's dead letters, unless they are in already."""
-    table = open_table(spec(uri), create=True)
+    table = opened(uri)
 
     def guard() -> None:
         if table.txns.get(ids.dead_letters, 0) >= epoch:
@@ -113,13 +148,22 @@ def finish(main: Table, uri: str, ids: AppIds, progress: Progress, instance: str
             land(made.note["dead_letter_uri"], ids, progress.rejects, files, instance)
             return sum(file.rows for file in files)
     # The commit is gone with old log files; the dead-letter table may still show that nothing is owed.
-    if open_table(spec(uri), create=True).txns.get(ids.dead_letters, 0) >= progress.rejects:
+    if opened(uri).txns.get(ids.dead_letters, 0) >= progress.rejects:
         return 0
     raise ProgressLost(
         f"the dead letters of epoch {progress.rejects} may not have been committed, "
         f"and the commit that lists them is gone from the log of {main.spec.uri}",
         hint="restore the table's log from a backup, or fill a new table under another pipeline name",
     )
+
+
+def forget(uri: str, ids: AppIds, *, after_epoch: int) -> int:
+    """Delete the dead letters of later epochs: the sink is rewound and meets those records again."""
+    if not DeltaTable.is_deltatable(uri):
+        return 0
+    whose = f"pipeline = '{ids.pipeline}' AND sink = '{ids.sink}'"  # names have no quotes in them
+    deleted = DeltaTable(uri).delete(f"{whose} AND epoch > {after_epoch}")
+    return int(deleted.get("num_deleted_rows") or 0)
 
 
 class _AlreadyIn(RivermouthError):

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +32,11 @@ class Commit:
     changes_table: bool  # it has a metaData or protocol action
 
     @property
+    def restores(self) -> bool:
+        """Whether it set the table back to an older version."""
+        return self.info.get("operation") == "RESTORE"
+
+    @property
     def note(self) -> dict[str, Any]:
         """The JSON that rivermouth left in `userMetadata`; empty for other writers' commits."""
         return parse_note(self.info.get("userMetadata"))
@@ -43,6 +49,23 @@ def parse_note(text: Any) -> dict[str, Any]:
     except (TypeError, ValueError):
         return {}
     return note if isinstance(note, dict) and "rivermouth" in note else {}
+
+
+def parse_files(text: bytes) -> tuple[set[str], set[str]]:
+    """The data files that a commit file adds and removes."""
+    added, removed = set(), set()
+    for line in text.splitlines():
+        if line.startswith(b'{"add"'):
+            added.add(_file_key(json.loads(line)["add"]))
+        elif line.startswith(b'{"remove"'):
+            removed.add(_file_key(json.loads(line)["remove"]))
+    return added, removed
+
+
+def _file_key(action: dict[str, Any]) -> str:
+    """A file with other rows marked as deleted is another file."""
+    vector = action.get("deletionVector")
+    return str(action["path"]) + (f" {vector['pathOrInlineDv']} {vector.get('offset')}" if vector else "")
 
 
 def parse_commit(version: int, text: bytes) -> Commit:
@@ -77,6 +100,7 @@ class LogView:
     version: int = -1
     txns: dict[str, int] = field(default_factory=dict)
     last: Commit | None = None  # the commit of `version`, to recognise it again
+    restored: Commit | None = None  # the newest RESTORE seen
 
     def advance(self, version: int) -> list[Commit] | None:
         """Read on up to `version`: the commits that are new, or None where they could not be had one by one.
@@ -95,12 +119,43 @@ class LogView:
         for commit in commits:
             self.txns.update(commit.txns)
             self.version, self.last = commit.version, commit
+            self.restored = commit if commit.restores else self.restored
         return commits
 
     def commit(self, version: int) -> Commit:
         """One commit, from its own file."""
+        return parse_commit(version, self._text(version))
+
+    def files(self, version: int) -> tuple[set[str], set[str]]:
+        """The data files that one commit added and removed."""
+        return parse_files(self._text(version))
+
+    def at(self, version: int) -> LogView:
+        """The log as it was at an older version; FileNotFoundError if it no longer reaches back so far."""
+        view = LogView(self.filesystem, self.folder)
+        view._load(version)
+        return view
+
+    def same_files_before(self, version: int) -> int | None:
+        """The newest version before this one whose data files were the same; None if the log has none.
+
+        For a RESTORE this is the version that was restored, or a later one with the same rows: a claim adds
+        no files. The commit itself cannot be relied on to tell: with a timestamp it holds only its text.
+        """
+        differing: set[str] = set()
+        for later in range(version, 0, -1):
+            try:
+                added, removed = self.files(later)
+            except FileNotFoundError:
+                return None
+            differing ^= added ^ removed
+            if not differing:
+                return later - 1
+        return None
+
+    def _text(self, version: int) -> bytes:
         with self.filesystem.open_input_stream(f"{self.folder}/{version:020d}.json") as stream:
-            return parse_commit(version, stream.read())
+            return bytes(stream.read())
 
     def backwards(self) -> Iterator[Commit]:
         """The commits from the latest to the oldest that is still there."""
@@ -117,6 +172,7 @@ class LogView:
             if info.type == pafs.FileType.File
         ]
         base, parts = newest_checkpoint(names, version)
+        previous = self.version
         self.txns = {}
         for part in parts:
             self.txns.update(self._checkpoint_txns(part))
@@ -124,6 +180,11 @@ class LogView:
         for later in range(base + 1, version + 1):
             self.txns.update(self.commit(later).txns)
         self.version, self.last = version, self.commit(version)
+        if previous >= 0:  # what came while we did not look, as far as it is still there
+            for commit in takewhile(lambda made: made.version > previous, self.backwards()):
+                if commit.restores:
+                    self.restored = commit
+                    break
 
     def _checkpoint_txns(self, name: str) -> dict[str, int]:
         path = f"{self.folder}/{name}"

@@ -9,7 +9,9 @@ A sink's progress is a handful of Delta `txn` actions, each an app id with a who
     rivermouth/<pipeline>/<sink>/offset/<topic>/<number>  the next offset to read
     rivermouth/<pipeline>/<sink>/topic/<topic>            a hash that tells a topic from its successor
 
-and, in the dead-letter table, `.../dead_letters`, the last epoch whose dead letters it holds.
+The same again under `.../<sink>/replay/` and `.../<sink>/dead_letters_replay/`, for what an operator sends
+through the sink a second time; and, in the dead-letter table, `.../dead_letters`, the last epoch whose dead
+letters it holds.
 """
 
 from __future__ import annotations
@@ -24,14 +26,15 @@ from rivermouth.records import Offsets, Partition
 
 @dataclass(frozen=True)
 class AppIds:
-    """The app ids of one sink."""
+    """The app ids of one sink, or of a part of it that has progress of its own."""
 
     pipeline: str
     sink: str
+    part: str = ""
 
     @property
     def prefix(self) -> str:
-        return f"rivermouth/{self.pipeline}/{self.sink}/"
+        return f"rivermouth/{self.pipeline}/{self.sink}/" + (f"{self.part}/" if self.part else "")
 
     @property
     def generation(self) -> str:
@@ -95,19 +98,22 @@ def parse(txns: Mapping[str, int], ids: AppIds) -> Progress:
     )
 
 
-def claim(progress: Progress, ids: AppIds, begin: Offsets, topics: Mapping[str, int]) -> dict[str, int]:
+def claim(
+    seen: Progress, base: Progress, ids: AppIds, begin: Offsets, topics: Mapping[str, int]
+) -> dict[str, int]:
     """The txns of a claim: the next generation, and every partition's offset pinned for good.
 
-    A claim comes after the dead letters of the last owner were finished, and says so.
+    `seen` is what the log says, `base` where this owner starts from: the same, unless the sink is rewound. A
+    claim comes after the dead letters of the last owner were finished, and says so.
     """
-    txns = {ids.generation: progress.generation + 1, ids.rejects_landed: progress.rejects}
-    txns.update(pin(progress, ids, begin, topics))
+    txns = {ids.generation: seen.generation + 1, ids.rejects_landed: seen.rejects}
+    txns.update(place(seen, ids, base.offsets, base.topics))
+    txns.update(pin(base, ids, begin, topics))
     return txns
 
 
 def pin(progress: Progress, ids: AppIds, begin: Offsets, topics: Mapping[str, int]) -> dict[str, int]:
     """The txns that fix where new partitions begin and which topics these are."""
-    ensure_topics(progress, topics)
     moved = {p: o for p, o in begin.items() if progress.offsets.get(p) != o}
     back = [f"{p} from {progress.offsets[p]} to {o}" for p, o in moved.items() if p in progress.offsets]
     if back:
@@ -117,15 +123,11 @@ def pin(progress: Progress, ids: AppIds, begin: Offsets, topics: Mapping[str, in
     return txns
 
 
-def ensure_topics(progress: Progress, topics: Mapping[str, int]) -> None:
-    """Stop a sink whose topic is no longer the one its table was filled from."""
-    for topic, identity in topics.items():
-        if progress.topics.get(topic, identity) != identity:
-            raise ProgressLost(
-                f"topic {topic!r} is not the one this table was filled from: it was deleted and created "
-                "again, or the cluster is another one, so the table's offsets mean nothing in it",
-                hint="give the pipeline a new name to read the new topic from its start",
-            )
+def place(progress: Progress, ids: AppIds, offsets: Offsets, topics: Mapping[str, int]) -> dict[str, int]:
+    """The txns that set offsets anywhere, also back, and take the topics as they are now."""
+    txns = {ids.offset(p): o for p, o in offsets.items() if progress.offsets.get(p) != o}
+    txns.update({ids.topic(t): i for t, i in topics.items() if progress.topics.get(t) != i})
+    return txns
 
 
 def advance(
@@ -140,12 +142,29 @@ def advance(
             raise ProgressLost(
                 f"an epoch may not move {partition} back from {progress.offsets[partition]} to {offset}"
             )
+    return {**_next_epoch(progress, ids, generation, rejects=rejects), **place(progress, ids, end, {})}
+
+
+def skip(
+    progress: Progress, ids: AppIds, generation: int, offsets: Offsets, topics: Mapping[str, int]
+) -> dict[str, int]:
+    """The txns of an epoch that reads nothing and goes on elsewhere, because the source has lost records.
+
+    The loss itself is told by a dead letter. `offsets` may lie before the present ones: a topic that was
+    created again begins at its beginning.
+    """
+    return {
+        **_next_epoch(progress, ids, generation, rejects=True),
+        **place(progress, ids, offsets, topics),
+    }
+
+
+def _next_epoch(progress: Progress, ids: AppIds, generation: int, *, rejects: bool) -> dict[str, int]:
     txns = {ids.epoch: progress.epoch + 1, ids.generation: generation}
     if rejects:
         txns[ids.rejects] = progress.epoch + 1
     if progress.rejects_landed != progress.rejects:
         txns[ids.rejects_landed] = progress.rejects
-    txns.update({ids.offset(p): o for p, o in end.items() if progress.offsets.get(p) != o})
     return txns
 
 

@@ -224,6 +224,41 @@ class DeadLettersFinished(Event):
 
 
 @dataclass(frozen=True)
+class RecordsLost(Event):
+    """The source has lost records; a gap row tells of it, and the sink goes on (on_data_loss: continue)."""
+
+    level = logging.WARNING
+    epoch: int
+    version: int
+    count: int  # offsets lost, 0 where that cannot be known
+    message: str
+
+    def line(self) -> str:
+        return f"RecordsLost: {self.message}; a gap row in the dead-letter table tells of it"
+
+    def apply(self, status: SinkStatus) -> None:
+        status.epoch, status.version = self.epoch, self.version
+        status.gaps += 1
+        status.lost += self.count
+
+
+@dataclass(frozen=True)
+class SinkRewound(Event):
+    """The table was restored, and the sink reads again what the restore took away (on_restore: rewind)."""
+
+    level = logging.WARNING
+    version: int  # the commit that did the RESTORE
+    offsets: int  # by how many offsets the sink went back
+
+    def line(self) -> str:
+        told = plural(self.offsets, "offset")
+        return f"TableRestored: version {self.version} set the table back; reading {told} again"
+
+    def apply(self, status: SinkStatus) -> None:
+        _add(status.warnings, {"TableRestored": 1})
+
+
+@dataclass(frozen=True)
 class LogCheckpointFailed(Event):
     """An epoch is in, but the log checkpoint that was due after it could not be written."""
 

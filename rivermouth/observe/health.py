@@ -69,6 +69,8 @@ def _sink(sink: SinkStatus) -> dict[str, Any]:
         "records_filtered": sink.filtered,
         "dead_letters": {reason: count for reason, count in sink.dead.items() if count},
         "records_dropped": {reason: count for reason, count in sink.dropped.items() if count},
+        "gaps": sink.gaps,
+        "offsets_lost": sink.lost,
         "files_created": sink.files,
         "bytes_written": sink.bytes,
         "commits_success": sink.commits,

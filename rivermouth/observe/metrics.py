@@ -69,6 +69,10 @@ METRICS: tuple[Number | Labelled | Histogram, ...] = (
         "reason",
         lambda s: s.dropped,
     ),
+    Number(
+        "gaps", "counter", "Gap rows: losses of the source that the sink went on behind", lambda s: s.gaps
+    ),
+    Number("offsets_lost", "counter", "Offsets in those gaps, where their number is known", lambda s: s.lost),
     Number("bytes_written", "counter", "Bytes of the Parquet files committed", lambda s: s.bytes),
     Number("files_created", "counter", "Parquet files committed", lambda s: s.files),
     Number("commits_success", "counter", "Epochs committed to the Delta log", lambda s: s.commits),

@@ -105,6 +105,8 @@ class SinkStatus:
     commit_latency: Latency = field(default_factory=lambda: Latency(COMMIT_BUCKETS))
     write_latency: Latency = field(default_factory=lambda: Latency(JOB_BUCKETS))
     epoch_latency: Latency = field(default_factory=lambda: Latency(JOB_BUCKETS))
+    gaps: int = 0  # losses of the source that the sink went on behind
+    lost: int = 0  # offsets in them, where that is known
     errors: dict[str, int] = field(default_factory=dict)  # by code
     warnings: dict[str, int] = field(default_factory=dict)  # by code
     recent: deque[tuple[float, int]] = field(default_factory=deque)  # commits: when, rows

@@ -14,7 +14,7 @@ from typing import Any
 from rivermouth.errors import EngineFailed, EngineLost, RivermouthError
 from rivermouth.observe.events import LagMeasured, SinkFailed, SinkRetrying, SinkStopped
 from rivermouth.observe.observer import Observer
-from rivermouth.pipeline import plan
+from rivermouth.pipeline import decide, plan
 from rivermouth.pipeline.batches import FIRST_EPOCH
 from rivermouth.pipeline.plan import Limits
 from rivermouth.pipeline.sink import Sink
@@ -22,8 +22,6 @@ from rivermouth.records import Offsets
 
 POLL_SECONDS = 0.2
 IDLE_POLL_SECONDS = 1.0
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-ONCE_ATTEMPTS = 5  # a run that should end does not retry for ever
 
 
 @dataclass
@@ -48,16 +46,18 @@ class Loop:
                 break
             except Exception as raised:  # noqa: BLE001 - one sink's trouble must not reach another
                 error = raised if isinstance(raised, RivermouthError) else _unexpected(raised)
-                if self.stop.is_set() and error.retryable:  # such as an epoch given up at the end of a stop
-                    break
                 failures = 1 if since.epochs else failures + 1
-                if not error.retryable or (self.once and failures >= ONCE_ATTEMPTS):
+                verdict = decide.after_failure(
+                    error, failures=failures, once=self.once, stopping=self.stop.is_set()
+                )
+                if verdict.action == "stop":
+                    break
+                if verdict.action == "fail":
                     self.failure = error
                     self.observer.emit(SinkFailed(self.name, error.code, _told(error)))
                     break
-                pause = min(FIRST_PAUSE * 2 ** (failures - 1), LONGEST_PAUSE)
-                self.observer.emit(SinkRetrying(self.name, error.code, _told(error), pause))
-                self.stop.wait(pause)
+                self.observer.emit(SinkRetrying(self.name, error.code, _told(error), verdict.pause))
+                self.stop.wait(verdict.pause)
         done = next(sink for sink in self.observer.state.sinks() if sink.name == self.name)
         self.observer.emit(SinkStopped(self.name, done.written, done.dead_letters, done.commits))
 
@@ -75,7 +75,7 @@ class Loop:
 
     def _drain(self, sink: Sink, done: _Progressing) -> None:
         """Take the heads at the start as the end, and return when they are committed."""
-        target = plan.ends(sink.position, sink.source.bounds(sink.position))
+        target = sink.look()
         while not self.stop.is_set():
             lag = sink.source.waiting(sink.position, target)
             self.observer.emit(LagMeasured(self.name, lag))
@@ -89,9 +89,7 @@ class Loop:
         first_seen: float | None = None
         quiet_polls = 0
         while not self.stop.is_set():
-            bounds = sink.source.bounds(sink.position)
-            sink.take_up({p: bound.earliest for p, bound in bounds.items() if p not in sink.position})
-            heads = plan.ends(sink.position, bounds)
+            heads = sink.look()
             waiting = sink.source.waiting(sink.position, heads)
             self.observer.emit(LagMeasured(self.name, waiting))
             now = time.monotonic()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rivermouth.errors import DataLoss
 from rivermouth.records import Bounds, Offsets, Partition
 
 
@@ -19,27 +18,8 @@ class Limits:
 
 
 def ends(position: Offsets, bounds: Mapping[Partition, Bounds]) -> Offsets:
-    """The head of every partition in `position`; what cannot be read on from there is an error."""
-    heads: Offsets = {}
-    for partition, offset in position.items():
-        bound = bounds.get(partition)
-        if bound is None:
-            raise DataLoss(
-                f"{partition} is gone from the source; the table has read it up to offset {offset}",
-                hint="bring the topic back, or leave it out of the config if it was deleted on purpose",
-            )
-        if offset < bound.earliest:
-            raise DataLoss(
-                f"{partition}: offsets {offset} to {bound.earliest - 1} expired before they were read",
-                hint="keep records longer in the source, or read it into a new table",
-            )
-        if offset > bound.head:
-            raise DataLoss(
-                f"{partition}: the table has read up to offset {offset}, but the source ends at {bound.head}",
-                hint="the topic was truncated or created again; read it under a new pipeline name",
-            )
-        heads[partition] = bound.head
-    return heads
+    """The head of every partition in `position`."""
+    return {partition: bounds[partition].head for partition in position}
 
 
 def due(waiting: int, waited: float, limits: Limits) -> bool:

@@ -21,7 +21,8 @@ from rivermouth.observe.events import SourceWarning
 from rivermouth.observe.observer import Observer
 from rivermouth.observe.server import Server
 from rivermouth.pipeline.loop import Loop
-from rivermouth.pipeline.sink import Identity, Sink
+from rivermouth.pipeline.ownership import Identity
+from rivermouth.pipeline.sink import Sink
 from rivermouth.sources.base import Scope
 from rivermouth.spark import session
 from rivermouth.spark.engine import Engine

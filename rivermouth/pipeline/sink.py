@@ -5,54 +5,38 @@ Nothing of its progress is kept anywhere but in the table's log.
 
 from __future__ import annotations
 
-import datetime
 import hashlib
-import os
-import socket
 import time
-import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rivermouth import faults, formats
 from rivermouth.config.model import SinkConfig
 from rivermouth.delta import dead_letters, progress
-from rivermouth.delta.commit import Change, Landed, commit
+from rivermouth.delta.commit import Change, Landed
+from rivermouth.delta.files import FileSpec
 from rivermouth.delta.progress import AppIds, Progress
 from rivermouth.delta.statistics import indexed_columns
 from rivermouth.delta.storage import parse_uri
 from rivermouth.delta.table import TableSpec, open_table
-from rivermouth.errors import DeltaCommitFailed, RivermouthError
+from rivermouth.errors import DeltaCommitFailed
 from rivermouth.observe.events import (
     CommitFailed,
-    CommitRetried,
     DeadLettersFinished,
     EpochCommitted,
-    LogCheckpointFailed,
+    RecordsLost,
+    SinkRewound,
     SinkStarted,
 )
 from rivermouth.observe.observer import Observer
-from rivermouth.pipeline import batches
+from rivermouth.pipeline import batches, decide, plan
+from rivermouth.pipeline.decide import Loss
 from rivermouth.pipeline.epoch import execute
+from rivermouth.pipeline.ownership import Identity, Ownership
+from rivermouth.pipeline.rewind import as_restored
 from rivermouth.pipeline.task import FilePlan, Result, Task
-from rivermouth.records import Offsets
+from rivermouth.records import Bounds, Offsets, Partition
 from rivermouth.sources.base import Source
-
-_CLAIM_ATTEMPTS = 20
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Who this instance of a sink is, for its successors and for people."""
-
-    pipeline: str
-    sink: str
-    instance: str
-
-    @classmethod
-    def new(cls, pipeline: str, sink: str) -> Identity:
-        return cls(pipeline, sink, f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}")
 
 
 class Sink:
@@ -65,15 +49,19 @@ class Sink:
         source: Source,
         observer: Observer,
         sleep: Callable[[float], object] = time.sleep,
+        part: str = "",
     ) -> None:
-        """`sleep` waits between two attempts to commit; one that ends early makes a stop quick."""
+        """`sleep` waits between two attempts to commit; one that ends early makes a stop quick.
+
+        `part` gives the sink progress of its own, beside that of the sink itself: for a replay.
+        """
         self.identity = identity
         self.source = source
         self.observer = observer
         self.sleep = sleep
         self.settings = config.config
         self.name = identity.sink
-        self.ids = AppIds(identity.pipeline, identity.sink)
+        self.ids = AppIds(identity.pipeline, identity.sink, part)
         self.overwrite = self.settings.write_mode == "overwrite"
         self.format = formats.create(self.settings.schema_type, self.settings.event_schema)
         # Made absolute here: a worker, and the next start, may have another working directory.
@@ -89,60 +77,102 @@ class Sink:
             ),
             create=self.settings.auto_create_table,
         )
-        self.fingerprint = _fingerprint(config)
         if self.settings.on_bad_record == "dead_letter":
             # Now, not when the first bad record comes: a table that does not fit should be told at the start.
-            open_table(dead_letters.spec(self.dead_letter_uri), create=True)
-        self.generation = 0  # ours, from the claim on; the log's may be another's
-        self.progress = Progress()
+            dead_letters.opened(self.dead_letter_uri)
+        retries = self.settings.max_commit_retries
+        self.hold = Ownership(identity, self.table, self.ids, observer, _fingerprint(config), retries, sleep)
         self.position: Offsets = {}
         self.largest: int | None = None  # bytes of the largest record this owner has read
 
-    def claim(self, last_owned: int = 0) -> None:
-        """Become the owner: finish what the last one left, take the next generation, pin the offsets.
+    @property
+    def generation(self) -> int:
+        return self.hold.generation
 
-        An instance that starts again after an error gives the generation it had: if the sink has been claimed
-        by another one since, that one keeps it.
-        """
-        for _ in range(_CLAIM_ATTEMPTS):
-            seen = progress.parse(self.table.txns, self.ids)
-            if last_owned and self._owner() != self.identity.instance:
-                progress.ensure_owner(seen, last_owned, self.name, self._owner)
-            self._finish_dead_letters(seen)
-            begin = self.source.resolve(seen.offsets)
-            txns = progress.claim(seen, self.ids, begin, self.source.identities())
-            self.generation = seen.generation + 1
-            faults.reach(faults.Point.BEFORE_CLAIM)
-            try:
-                self._commit(Change(txns, self._note("claim"), mine_alone=False), self._unchanged_since(seen))
-                break
-            except _Overtaken:  # an epoch of the last owner, or another claim: think again
-                continue
-        else:
-            raise DeltaCommitFailed(f"sink {self.name!r} could not be claimed: others keep claiming it")
-        faults.reach(faults.Point.AFTER_CLAIM)
-        self._know()
+    @property
+    def progress(self) -> Progress:
+        return self.hold.progress
+
+    def claim(self, last_owned: int = 0) -> None:
+        """Become the owner: finish what the last one left, take the next generation, pin the offsets."""
+        begin: Offsets = {}
+
+        def take_over(seen: Progress) -> dict[str, int]:
+            nonlocal begin
+            self.finish_dead_letters(seen)
+            base = self._base(seen)
+            begin = self.source.resolve(base.offsets)
+            return progress.claim(seen, base, self.ids, begin, self.source.identities())
+
+        self.hold.claim(take_over, last_owned=last_owned)
         self.position = {p: self.progress.offsets[p] for p in begin}
         self.observer.emit(SinkStarted(self.name, self.generation, self.progress.epoch, len(self.position)))
 
-    def _finish_dead_letters(self, seen: Progress) -> None:
+    def finish_dead_letters(self, seen: Progress) -> None:
+        """Commit the dead letters that the last owner owes, if it owes any."""
         recovered = dead_letters.finish(
             self.table, self.dead_letter_uri, self.ids, seen, self.identity.instance
         )
         if recovered:
             self.observer.emit(DeadLettersFinished(self.name, seen.rejects, recovered))
 
-    def take_up(self, found: Offsets) -> None:
+    def _base(self, seen: Progress) -> Progress:
+        """Where to start from: what the log says, or what it said of the version that was restored."""
+        restored = self.hold.restored(seen)
+        if not decide.after_restore(restored, self.settings.on_restore):
+            return seen
+        assert restored is not None
+        then, began = as_restored(self.table, self.ids, restored)
+        base = decide.rewound(seen, then, began)
+        dead_letters.forget(self.dead_letter_uri, self.ids, after_epoch=then.epoch)  # they are met again
+        moved = sum(seen.offsets[p] - base.offsets[p] for p in base.offsets)
+        self.observer.emit(SinkRewound(self.name, restored, moved))
+        return base
+
+    def look(self) -> Offsets:
+        """The heads of the source now; what is new is taken up, and what is lost is dealt with."""
+        bounds = self.source.bounds(self.position)
+        self._take_up({p: bound.earliest for p, bound in bounds.items() if p not in self.position})
+        lost = decide.losses(self.progress, self.position, bounds, self.source.identities())
+        if lost:
+            if self.settings.on_data_loss == "fail":
+                decide.refuse(lost)
+            self._skip(lost, bounds)
+        return plan.ends(self.position, bounds)
+
+    def _take_up(self, found: Offsets) -> None:
         """Take up partitions that appeared while the sink runs, so that a restart knows where they began."""
-        progress.ensure_topics(self.progress, self.source.identities())
         if not found:
             return
         new = {p: self.progress.offsets.get(p, offset) for p, offset in found.items()}
         txns = progress.pin(self.progress, self.ids, new, self.source.identities())
         txns[self.ids.generation] = self.generation
-        self._commit(Change(txns, self._note("pin")), self._still_mine)
-        self._know()
+        self.hold.commit(Change(txns, self.hold.note("pin")))
+        self.hold.know()
         self.position.update(new)
+
+    def _skip(self, lost: list[Loss], bounds: Mapping[Partition, Bounds]) -> None:
+        """Go on behind a loss: one commit moves the offsets and lists the gap rows that tell of it."""
+        epoch = self.progress.epoch + 1
+        moved, topics = decide.behind(lost, self.progress, self.source.identities())
+        writer = self._dead_letter_files().writer("gaps")
+        told = [(loss.partition, loss.first, str(loss)) for loss in lost]
+        writer.write(dead_letters.gaps(told, self.identity.pipeline, self.name, epoch))
+        files = writer.close()
+        note = self.hold.note(
+            "gap",
+            epoch=epoch,
+            offsets={str(loss.partition): [loss.first, loss.resume] for loss in lost},
+            lost=[str(loss) for loss in lost],
+            **self._owed(files),
+        )
+        txns = progress.skip(self.progress, self.ids, self.generation, moved, topics)
+        landed = self._commit(Change(txns, note))
+        self.hold.know()
+        self.position = {p: moved.get(p, offset) for p, offset in self.position.items() if p in bounds}
+        self._land_dead_letters(epoch, files)
+        for loss in lost:
+            self.observer.emit(RecordsLost(self.name, epoch, landed.version, loss.count or 0, str(loss)))
 
     def run_epoch(self, end: Offsets) -> None:
         """Land the records from the present position to `end`: one Spark job, one commit."""
@@ -157,19 +187,76 @@ class Sink:
             fail_on_bad_record=self.settings.on_bad_record == "fail",
         )
         faults.reach(faults.Point.AFTER_JOB)
+        decide.ensure_topics(self.progress, self.source.identities(now=True))
         wrote = time.perf_counter()
         self.largest = max(self.largest or 0, result.largest)
-        landed = self._land(epoch, start, end, result)
+        landed = self._commit(self._change(epoch, start, end, result))
         committed = time.perf_counter()
         try:
-            self._know()
-            if result.dead_letters:
-                faults.reach(faults.Point.BEFORE_DEAD_LETTERS)
-                files, instance = result.dead_letters, self.identity.instance
-                dead_letters.land(self.dead_letter_uri, self.ids, epoch, files, instance, self.sleep)
-                faults.reach(faults.Point.AFTER_DEAD_LETTERS)
+            self.hold.know()
+            self.position.update(end)
+            self._land_dead_letters(epoch, result.dead_letters)
+            self.source.committed(self.position)
         finally:  # whatever comes after the commit, the epoch is in
             self._tell(epoch, result, landed, began, wrote, committed)
+
+    def _change(self, epoch: int, start: Offsets, end: Offsets, result: Result) -> Change:
+        return Change(
+            progress.advance(
+                self.progress, self.ids, self.generation, end, rejects=bool(result.dead_letters)
+            ),
+            self.hold.note(
+                "epoch",
+                epoch=epoch,
+                offsets={str(p): [start[p], end[p]] for p in end},
+                counts={
+                    "read": result.read,
+                    "written": result.written,
+                    "rejected": result.rejected,
+                    "filtered": 0,
+                },
+                **self._owed(result.dead_letters),
+            ),
+            result.events,
+            overwrite=self.overwrite and bool(result.events),
+        )
+
+    def _commit(self, change: Change) -> Landed:
+        try:
+            return self.hold.commit(change)
+        except DeltaCommitFailed as error:
+            self.observer.emit(CommitFailed(self.name, error.code))
+            raise
+
+    def _owed(self, files: list[FileSpec]) -> dict[str, Any]:
+        """What a commit says of the dead letters that come after it."""
+        return {"dead_letter_uri": self.dead_letter_uri, "rejects": dead_letters.to_note(files)}
+
+    def _land_dead_letters(self, epoch: int, files: list[FileSpec]) -> None:
+        if files:
+            faults.reach(faults.Point.BEFORE_DEAD_LETTERS)
+            instance = self.identity.instance
+            dead_letters.land(self.dead_letter_uri, self.ids, epoch, files, instance, self.sleep)
+            faults.reach(faults.Point.AFTER_DEAD_LETTERS)
+
+    def _task(self, epoch: int) -> Task:
+        s = self.settings
+        columns = tuple(s.partition_columns)
+        indexed = indexed_columns(self.table.delta.metadata().configuration)
+        events = FilePlan(
+            self.table_uri, self.format.schema, columns, s.compression, self._target_size, indexed
+        )
+        keep = self._dead_letter_files() if s.on_bad_record == "dead_letter" else None
+        names = (self.identity.pipeline, self.name)
+        return Task(s.schema_type, s.event_schema, events, keep, *names, epoch, dead_letters.today())
+
+    def _dead_letter_files(self) -> FilePlan:
+        schema, columns = dead_letters.SCHEMA, dead_letters.PARTITION_COLUMNS
+        return FilePlan(self.dead_letter_uri, schema, columns, self.settings.compression, self._target_size)
+
+    @property
+    def _target_size(self) -> int:
+        return self.settings.target_file_size_mb * 1024 * 1024
 
     def _tell(
         self, epoch: int, result: Result, landed: Landed, began: float, wrote: float, committed: float
@@ -195,103 +282,7 @@ class Sink:
             )
         )
 
-    def _task(self, epoch: int) -> Task:
-        s = self.settings
-        target = s.target_file_size_mb * 1024 * 1024
-        columns = tuple(s.partition_columns)
-        indexed = indexed_columns(self.table.delta.metadata().configuration)
-        events = FilePlan(self.table_uri, self.format.schema, columns, s.compression, target, indexed)
-        rejects = FilePlan(
-            self.dead_letter_uri, dead_letters.SCHEMA, dead_letters.PARTITION_COLUMNS, s.compression, target
-        )
-        day = datetime.datetime.now(datetime.timezone.utc).date()
-        keep = rejects if s.on_bad_record == "dead_letter" else None
-        names = (self.identity.pipeline, self.name)
-        return Task(s.schema_type, s.event_schema, events, keep, *names, epoch, day)
-
-    def _land(self, epoch: int, start: Offsets, end: Offsets, result: Result) -> Landed:
-        rejects = bool(result.dead_letters)
-        change = Change(
-            progress.advance(self.progress, self.ids, self.generation, end, rejects=rejects),
-            self._note(
-                "epoch",
-                epoch=epoch,
-                offsets={str(p): [start[p], end[p]] for p in end},
-                counts={
-                    "read": result.read,
-                    "written": result.written,
-                    "rejected": result.rejected,
-                    "filtered": 0,
-                },
-                dead_letter_uri=self.dead_letter_uri,
-                rejects=dead_letters.to_note(result.dead_letters),
-            ),
-            result.events,
-            overwrite=self.overwrite and bool(result.events),
-        )
-        before = self.table.version
-        try:
-            landed = self._commit(change, self._still_mine)
-        except DeltaCommitFailed as error:
-            self.observer.emit(CommitFailed(self.name, error.code))
-            raise
-        self.position.update(end)
-        if self.table.checkpoint_due(before):
-            self._checkpoint()
-        return landed
-
-    def _commit(self, change: Change, guard: Callable[[], None]) -> Landed:
-        def on_retry(attempt: int, reason: str) -> None:
-            self.observer.emit(CommitRetried(self.name, attempt, reason))
-
-        retries = self.settings.max_commit_retries
-        return commit(self.table, change, retries=retries, guard=guard, on_retry=on_retry, sleep=self.sleep)
-
-    def _know(self) -> None:
-        """Take the progress from the log as it is now, and stop if the sink is no longer ours."""
-        self.progress = progress.parse(self.table.txns, self.ids)
-        self._still_mine()
-
-    def _still_mine(self) -> None:
-        seen = progress.parse(self.table.txns, self.ids)
-        progress.ensure_owner(seen, self.generation, self.name, self._owner)
-
-    def _unchanged_since(self, seen: Progress) -> Callable[[], None]:
-        def guard() -> None:
-            if progress.parse(self.table.txns, self.ids) != seen:
-                raise _Overtaken("the sink's progress changed while it was being claimed")
-
-        return guard
-
-    def _owner(self) -> str | None:
-        """The instance that holds the sink now, as its latest claim names it."""
-        for made in self.table.log.backwards():
-            if self.ids.generation in made.txns:
-                return made.note.get("instance")
-        return None
-
-    def _checkpoint(self) -> None:
-        try:
-            self.table.checkpoint()
-        except Exception as error:  # noqa: BLE001 - the epoch is in; no checkpoint only costs time
-            self.observer.emit(LogCheckpointFailed(self.name, str(error)))
-
-    def _note(self, kind: str, **more: Any) -> dict[str, Any]:
-        return {
-            "kind": kind,
-            "pipeline": self.identity.pipeline,
-            "sink": self.name,
-            "generation": self.generation,
-            "instance": self.identity.instance,
-            "config": self.fingerprint,
-            **more,
-        }
-
 
 def _fingerprint(config: SinkConfig) -> str:
     """A short hash that tells whether two commits were made with the same config."""
     return hashlib.sha256(config.model_dump_json().encode()).hexdigest()[:16]
-
-
-class _Overtaken(RivermouthError):
-    """What a claim was based on is no longer so."""

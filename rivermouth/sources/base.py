@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rivermouth.config.model import Model
+from rivermouth.errors import SourceInvalid
 from rivermouth.records import Bounds, Offsets, Partition
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
     from rivermouth.spark.engine import Engine
 
+
+Place = Literal["earliest", "latest"] | datetime | dict[str, dict[int, Literal["earliest", "latest"] | int]]
+"""A place in a source: an end of it, a moment, or something for each partition named."""
 
 RecordsPerOffset = Literal["one", "at most one", "unknown"]
 
@@ -83,9 +88,27 @@ class Source(ABC):
     records_per_offset: ClassVar[RecordsPerOffset] = "unknown"
     """How many records an offset stands for: what was read must agree with the length of its range."""
 
-    def identities(self) -> dict[str, int]:
-        """A number per topic that changes when the topic is deleted and created again."""
+    def identities(self, *, now: bool = False) -> dict[str, int]:
+        """A number per topic that changes when the topic is deleted and created again.
+
+        `now` asks for what is so at this moment, and not at the last look.
+        """
         return {}
+
+    def locate(self, place: Place, position: Offsets) -> Offsets:
+        """The offsets of a place, for every partition it speaks of; for `rivermouth offsets` and `replay`."""
+        bounds = self.bounds(position)
+        if isinstance(place, str):
+            return {p: b.earliest if place == "earliest" else b.head for p, b in bounds.items()}
+        if isinstance(place, datetime):
+            raise SourceInvalid(
+                f"a source of kind {self.connector} does not know its records by time",
+                hint="give earliest, latest or an offset for each partition",
+            )
+        return located(place, bounds)
+
+    def committed(self, position: Offsets) -> None:
+        """Hear what is in the table now, for those who watch the source. Never read back."""
 
     def waiting(self, start: Offsets, end: Offsets) -> int:
         """About how many records lie between; where offsets do not count records, an estimate."""
@@ -97,3 +120,30 @@ class Source(ABC):
 
     def close(self) -> None:
         """Release what the source holds. Called once, from the sink's own thread."""
+
+
+def located(
+    place: Mapping[str, Mapping[int, Literal["earliest", "latest"] | int]],
+    bounds: Mapping[Partition, Bounds],
+    about: str = "",
+) -> Offsets:
+    """The offsets of partitions named one by one; one not there, or without that offset, is an error."""
+    offsets: Offsets = {}
+    wrong = []
+    for topic, numbers in place.items():
+        for number, at in numbers.items():
+            partition = Partition(topic, number)
+            bound = bounds.get(partition)
+            if bound is None:
+                wrong.append(f"there is no {partition}")
+                continue
+            offset = at if isinstance(at, int) else bound.earliest if at == "earliest" else bound.head
+            offsets[partition] = offset
+            if not bound.earliest <= offset <= bound.head:
+                wrong.append(f"{partition} has {bound.earliest} to {bound.head}, not {offset}")
+    if wrong:
+        raise SourceInvalid(
+            f"{about}{'; '.join(wrong)}",
+            hint="give an offset of that range, or earliest or latest; nothing was pinned",
+        )
+    return offsets

@@ -17,10 +17,10 @@ from pydantic import Field, field_validator, model_validator
 
 from rivermouth.config.model import Model
 from rivermouth.config.values import problem
-from rivermouth.errors import SourceInvalid
 from rivermouth.records import Bounds, Offsets, Partition
-from rivermouth.sources.base import RecordsPerOffset, Scope, Source
+from rivermouth.sources.base import Place, RecordsPerOffset, Scope, Source, located
 from rivermouth.sources.kafka_admin import Admin, Topic
+from rivermouth.sources.kafka_group import GroupOffsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,7 +44,7 @@ _OURS = {
     "enable.auto.commit": None,
 }
 
-Place = Literal["earliest", "latest"] | Annotated[int, Field(ge=0)]
+Start = Literal["earliest", "latest"] | Annotated[int, Field(ge=0)]
 
 
 class KafkaConfig(Model):
@@ -57,7 +57,7 @@ class KafkaConfig(Model):
     topic_pattern: str | None = Field(
         default=None, description="Instead of `topics`: a regular expression that whole topic names match."
     )
-    starting_offsets: Literal["earliest", "latest"] | datetime | dict[str, dict[int, Place]] = Field(
+    starting_offsets: Literal["earliest", "latest"] | datetime | dict[str, dict[int, Start]] = Field(
         default="earliest",
         description="Where a topic new to the table begins: `earliest`, `latest`, an ISO timestamp, or an "
         "offset for each partition: `{orders: {0: 1200, 1: latest}}`; a partition left out begins at its "
@@ -124,7 +124,9 @@ class Kafka(Source):
     def __init__(self, config: KafkaConfig, scope: Scope, engine: Engine) -> None:
         super().__init__(config, scope, engine)
         self._properties = {"bootstrap.servers": config.bootstrap_servers, **config.options}
+        self._group = self._properties.get("group.id", f"rivermouth.{scope.pipeline}.{scope.sink}")
         self._admin = Admin(lambda: engine.jvm, self._properties, config.isolation_level)
+        self._group_offsets = GroupOffsets(self._admin, self._group, scope.warn)
         self._topics: dict[str, Topic] = {}
         self._partitions: list[Partition] = []
         self._earliest: Offsets = {}
@@ -141,55 +143,44 @@ class Kafka(Source):
         }
 
     def _begin(self, partitions: list[Partition]) -> Offsets:
+        """Where topics that the table does not know begin."""
         start = self.config.starting_offsets
-        if isinstance(start, str):
-            return self._admin.offsets(partitions, start)
-        if isinstance(start, datetime):
-            moment = start if start.tzinfo else start.replace(tzinfo=timezone.utc)
+        if isinstance(start, dict):
+            # A partition left out begins at its beginning; one of a topic that is elsewhere is not ours.
+            rest = {p.topic: dict.fromkeys(self._topics[p.topic].partitions, "earliest") for p in partitions}
+            start = {topic: {**places, **start.get(topic, {})} for topic, places in rest.items()}
+        found = self._locate(start, partitions, "starting_offsets: ")
+        return {p: found[p] for p in partitions}
+
+    def locate(self, place: Place, position: Offsets) -> Offsets:
+        return self._locate(place, self._look(), "")
+
+    def _locate(self, place: Place, partitions: list[Partition], about: str) -> Offsets:
+        if isinstance(place, str):
+            return self._admin.offsets(partitions, place)
+        if isinstance(place, datetime):
+            moment = place if place.tzinfo else place.replace(tzinfo=timezone.utc)
             # No record that late: what comes next is later, so begin at the head.
             at, heads = self._admin.offsets(partitions, moment), self._admin.offsets(partitions, "latest")
             return {p: at[p] if at[p] >= 0 else heads[p] for p in partitions}
-        named = {Partition(topic, number) for topic, numbers in start.items() for number in numbers}
-        if missing := sorted(p for p in named if p.topic in self._topics and p not in self._partitions):
-            raise SourceInvalid(
-                f"starting_offsets names partitions that do not exist: {', '.join(map(str, missing))}",
-                hint="leave them out, or check the topic's number of partitions",
-            )
-        places = {p: start.get(p.topic, {}).get(p.number, "earliest") for p in partitions}
-        offsets = {p: o for p, o in places.items() if isinstance(o, int)}
-        self._ensure_there(offsets)
-        for place in ("earliest", "latest"):
-            offsets.update(self._admin.offsets([p for p, o in places.items() if o == place], place))
-        return offsets
-
-    def _ensure_there(self, offsets: Offsets) -> None:
-        """Refuse offsets that no record can have: once pinned in the table, they would stay for ever."""
-        earliest = self._admin.offsets(offsets, "earliest")
-        heads = self._admin.offsets(offsets, "latest")
-        outside = [
-            f"{p} at {offset}, but it has {earliest[p]} to {heads[p]}"
-            for p, offset in sorted(offsets.items())
-            if not earliest[p] <= offset <= heads[p]
-        ]
-        if outside:
-            raise SourceInvalid(
-                f"starting_offsets begins where nothing is: {'; '.join(outside)}",
-                hint="give an offset of that range, or earliest or latest; nothing was pinned",
-            )
+        return located(place, self.bounds({}), about)
 
     def bounds(self, position: Offsets) -> dict[Partition, Bounds]:
         partitions = self._look()
         heads = self._admin.offsets(partitions, "latest")
         return {p: Bounds(self._earliest.get(p, 0), heads[p]) for p in partitions}
 
-    def identities(self) -> dict[str, int]:
-        return {name: _hash(topic.identity) for name, topic in self._topics.items()}
+    def identities(self, *, now: bool = False) -> dict[str, int]:
+        if now:
+            there = self._admin.identities(self._topics)
+        else:
+            there = {name: topic.identity for name, topic in self._topics.items()}
+        return {name: _hash(identity) for name, identity in there.items()}
 
     def read(self, start: Offsets, end: Offsets) -> DataFrame:
         cores = self.spark.sparkContext.defaultParallelism
         # A name that stays the same lets Spark keep its consumers from epoch to epoch.
-        group = {"group.id": f"rivermouth.{self.scope.pipeline}.{self.scope.sink}"}
-        properties = {**_FETCH, **group, **self._properties}
+        properties = {**_FETCH, **self._properties, "group.id": self._group}
         reader = (
             self.spark.read.format("kafka")
             .options(**{f"kafka.{name}": value for name, value in properties.items()})
@@ -204,7 +195,11 @@ class Kafka(Source):
             reader = reader.option("minPartitions", str(cores))
         return reader.load().select("key", "value", "topic", "partition", "offset", "timestamp", "headers")
 
+    def committed(self, position: Offsets) -> None:
+        self._group_offsets.tell(position)
+
     def close(self) -> None:
+        self._group_offsets.close()
         self._admin.close()
 
     def _look(self) -> list[Partition]:

@@ -5,6 +5,7 @@ The admin client runs in the driver's JVM, with the very properties that Spark's
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,6 +23,8 @@ _WRONG = {
     "InvalidConfigurationException",
     "IllegalSaslStateException",
 }
+# How Kafka's client shows an offset with its partition; a topic's name has no other characters.
+_OFFSET = re.compile(r"([A-Za-z0-9._-]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+)")
 # Less than the client's own: a broker that is gone should be told soon.
 _PATIENCE = {"default.api.timeout.ms": "15000", "request.timeout.ms": "10000"}
 
@@ -45,6 +48,7 @@ class Admin:
         self._properties = {**patience, **properties}
         self._isolation_level = isolation_level
         self._made: Any = None
+        self._questions: dict[str, tuple[tuple[Partition, ...], Any]] = {}
 
     @property
     def _jvm(self) -> Any:
@@ -60,41 +64,84 @@ class Admin:
 
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """These topics; one that does not exist is an error."""
-        wanted = list(names)
-        cluster = self._ask(lambda admin: admin.describeCluster().clusterId().get())
-        question = self._jvm.java.util.ArrayList()
-        for name in wanted:
-            question.add(name)
-        answers = self._ask(lambda admin: admin.describeTopics(question).topicNameValues())
-        return {name: self._topic(name, cluster, answers.get(name)) for name in wanted}
+        cluster, described = self._describe(names)
+        # They are numbered from 0; a call for each of a thousand would take long.
+        return {
+            name: Topic(f"{cluster}/{topic.topicId().toString()}", tuple(range(topic.partitions().size())))
+            for name, topic in described.items()
+        }
 
-    def _topic(self, name: str, cluster: str, answer: Any) -> Topic:
-        found = self._ask(lambda admin: answer.get(), name)
-        return Topic(
-            f"{cluster}/{found.topicId().toString()}", tuple(p.partition() for p in found.partitions())
-        )
+    def identities(self, names: Iterable[str]) -> dict[str, str]:
+        """What tells each of these topics from one that has its name after it."""
+        cluster, described = self._describe(names)
+        return {name: f"{cluster}/{topic.topicId().toString()}" for name, topic in described.items()}
+
+    def _describe(self, names: Iterable[str]) -> tuple[str, dict[str, Any]]:
+        question = self._jvm.java.util.ArrayList()
+        for name in names:
+            question.add(name)
+        cluster = self._ask(lambda admin: admin.describeCluster().clusterId().get())
+        answers = self._ask(lambda admin: admin.describeTopics(question).topicNameValues())
+        return cluster, {name: self._answer(name, answers.get(name)) for name in question}
+
+    def _answer(self, topic: str, future: Any) -> Any:
+        return self._ask(lambda admin: future.get(), topic)
 
     def offsets(self, partitions: Iterable[Partition], at: str | datetime) -> Offsets:
         """The offsets of partitions at a place or a moment; -1 where there is no record that late."""
-        wanted = list(partitions)
+        wanted = tuple(partitions)
         if not wanted:
             return {}
+        question = self._question(wanted, at)
+        level = getattr(self._kafka.common.IsolationLevel, self._isolation_level.upper())
+        options = self._kafka.clients.admin.ListOffsetsOptions(level)
+        # As one text: an answer for a thousand partitions would otherwise take some thousand calls.
+        answer = str(self._ask(lambda admin: admin.listOffsets(question, options).all().get().toString()))
+        found = {
+            Partition(topic, int(number)): int(offset) for topic, number, offset in _OFFSET.findall(answer)
+        }
+        if found.keys() != set(wanted):
+            raise SourceUnavailable(
+                f"Kafka's answer for {len(wanted)} partitions is not understood: {answer[:200]}"
+            )
+        return found
+
+    def _question(self, wanted: tuple[Partition, ...], at: str | datetime) -> Any:
+        """The question as a Java map; the last of its kind is kept: it is asked a few times a second."""
+        kept, question = self._questions.get(str(at), ((), None))
+        if kept == wanted:
+            return question
         kind = self._kafka.clients.admin.OffsetSpec
         if isinstance(at, datetime):
             spec = kind.forTimestamp(int(at.timestamp() * 1000))
         else:
             spec = kind.earliest() if at == "earliest" else kind.latest()
         question = self._jvm.java.util.HashMap()
+        new = self._kafka.common.TopicPartition
         for partition in wanted:
-            question.put(self._kafka.common.TopicPartition(partition.topic, partition.number), spec)
-        level = getattr(self._kafka.common.IsolationLevel, self._isolation_level.upper())
-        options = self._kafka.clients.admin.ListOffsetsOptions(level)
-        answer = self._ask(lambda admin: admin.listOffsets(question, options).all().get())
-        found: Offsets = {}
-        for entry in answer.entrySet():
-            place = entry.getKey()
-            found[Partition(str(place.topic()), int(place.partition()))] = int(entry.getValue().offset())
-        return found
+            question.put(new(partition.topic, partition.number), spec)
+        self._questions[str(at)] = (wanted, question)
+        return question
+
+    def commit_group(self, group: str, offsets: Offsets) -> Any:
+        """Begin to set a consumer group's offsets; the future of it."""
+        question = self._jvm.java.util.HashMap()
+        place, value = self._kafka.common.TopicPartition, self._kafka.clients.consumer.OffsetAndMetadata
+        for partition, offset in offsets.items():
+            question.put(place(partition.topic, partition.number), value(offset))
+        return self._ask(lambda admin: admin.alterConsumerGroupOffsets(group, question).all())
+
+    def settle(self, future: Any) -> str | None:
+        """Why a future failed, if it did; one that takes longer than two seconds is left alone."""
+        from py4j.protocol import Py4JError, Py4JJavaError
+
+        try:
+            future.get(2, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
+        except Py4JJavaError as error:
+            return ": ".join(_cause(error))
+        except (Py4JError, ConnectionError) as error:
+            return type(error).__name__
+        return None
 
     def close(self) -> None:
         """End the client, if there is one."""

@@ -43,7 +43,7 @@ def test_any_topic_name_survives_the_log(topic):
 
 def test_a_claim_takes_the_next_generation_and_pins_new_partitions_only():
     seen = Progress(3, 7, 6, 2, {P0: 100}, {})
-    assert progress.claim(seen, IDS, {P0: 100, P1: 0}, {"or/ders": 42}) == {
+    assert progress.claim(seen, seen, IDS, {P0: 100, P1: 0}, {"or/ders": 42}) == {
         IDS.generation: 4,
         IDS.rejects_landed: 6,
         IDS.offset(P1): 0,
@@ -52,13 +52,45 @@ def test_a_claim_takes_the_next_generation_and_pins_new_partitions_only():
 
 
 def test_a_claim_never_moves_a_known_offset():
+    seen = Progress(offsets={P0: 100})
     with pytest.raises(ProgressLost, match="may not move"):
-        progress.claim(Progress(offsets={P0: 100}), IDS, {P0: 0}, {})
+        progress.claim(seen, seen, IDS, {P0: 0}, {})
 
 
-def test_a_recreated_topic_is_recognised():
-    with pytest.raises(ProgressLost, match="created again"):
-        progress.claim(Progress(topics={"or/ders": 1}), IDS, {}, {"or/ders": 2})
+def test_a_claim_that_rewinds_sets_offsets_and_topics_back():
+    seen = Progress(3, 7, 6, 6, {P0: 100, P1: 5}, {"or/ders": 2})
+    base = Progress(3, 7, 6, 6, {P0: 40, P1: 5}, {"or/ders": 1})
+    assert progress.claim(seen, base, IDS, base.offsets, {"or/ders": 2}) == {
+        IDS.generation: 4,
+        IDS.rejects_landed: 6,
+        IDS.offset(P0): 40,
+        IDS.topic("or/ders"): 1,
+    }
+
+
+def test_a_claim_leaves_a_topic_as_the_table_knows_it():
+    seen = Progress(topics={"or/ders": 1})
+    assert IDS.topic("or/ders") not in progress.claim(seen, seen, IDS, {}, {"or/ders": 2})
+
+
+def test_a_skip_is_an_epoch_with_rejects_that_may_go_back():
+    seen = Progress(3, 7, 5, 4, {P0: 100}, {"or/ders": 1})
+    assert progress.skip(seen, IDS, 3, {P0: 0}, {"or/ders": 2}) == {
+        IDS.epoch: 8,
+        IDS.generation: 3,
+        IDS.rejects: 8,
+        IDS.rejects_landed: 5,
+        IDS.offset(P0): 0,
+        IDS.topic("or/ders"): 2,
+    }
+
+
+def test_a_part_of_a_sink_has_progress_of_its_own():
+    part = progress.AppIds("p", "s", "replay")
+    whole = progress.AppIds("p", "s")
+    txns = {part.epoch: 4, part.offset(P0): 7, whole.offset(P0): 9}
+    assert progress.parse(txns, whole) == Progress(offsets={P0: 9})
+    assert progress.parse(txns, part) == Progress(epoch=4, offsets={P0: 7})
 
 
 def test_an_epoch_moves_what_moved_and_nothing_else():

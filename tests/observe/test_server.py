@@ -182,6 +182,8 @@ def test_health_shows_every_sink(
         "records_filtered": 3,
         "dead_letters": {"InvalidJson": 4, "WrongType": 2},
         "records_dropped": {"WrongType": 1},
+        "gaps": 0,
+        "offsets_lost": 0,
         "files_created": 2,
         "bytes_written": 5000,
         "commits_success": 1,

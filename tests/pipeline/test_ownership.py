@@ -9,8 +9,8 @@ from deltalake import write_deltalake
 from rivermouth.delta import commit, dead_letters
 from rivermouth.errors import Fenced
 from rivermouth.observe.observer import Observer
+from rivermouth.pipeline.ownership import Identity
 from rivermouth.pipeline.run import make_sink
-from rivermouth.pipeline.sink import Identity
 from rivermouth.records import Partition
 from rivermouth.spark.engine import Engine
 

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rivermouth.errors import DataLoss
 from rivermouth.pipeline.plan import Limits, due, ends, share
 from rivermouth.records import Bounds, Partition
 
@@ -44,19 +43,6 @@ def test_a_share_is_whole_fair_and_within_its_limit(partitions, most):
     assert sum(taken.values()) == min(most, sum(heads.values()) - sum(position.values()))
     unfinished = [taken[p] for p in heads if end[p] < heads[p]]
     assert not unfinished or max(taken.values()) - min(unfinished) <= 1
-
-
-@pytest.mark.parametrize(
-    ("position", "bound", "words"),
-    [
-        (5, Bounds(10, 20), "offsets 5 to 9 expired"),
-        (25, Bounds(10, 20), "the source ends at 20"),
-        (5, None, "gone from the source"),
-    ],
-)
-def test_what_cannot_be_read_on_is_an_error_that_shows_the_range(position, bound, words):
-    with pytest.raises(DataLoss, match=words):
-        ends({A: position}, {A: bound} if bound else {})
 
 
 def test_a_position_within_bounds_reads_to_the_head():

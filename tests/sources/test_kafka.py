@@ -89,7 +89,7 @@ def test_an_offset_that_is_not_there_is_told_and_never_pinned(lake, kafka, sourc
     wrong = source(topic, starting_offsets={topic: {0: 3, 1: typed}})
     seen = statuses(lake.run(wrong, {"t": SCHEMA}))["t"]
     assert (seen.phase, seen.last_error.code) == ("failed", "SourceInvalid")
-    assert f"{topic}/1 at {typed}, but it has {range_}" in seen.last_error.message
+    assert f"{topic}/1 has {range_}, not {typed}" in seen.last_error.message
     assert f"{topic}/0" not in seen.last_error.message
     lake.run(source(topic, starting_offsets={topic: {0: 3, 1: 9}}), {"t": SCHEMA})
     assert landed(lake) == [*range(3, 10), 19]
@@ -141,7 +141,7 @@ def test_the_consumers_have_a_group_id_which_is_the_users_if_there_is_one(
 def test_all_topics_are_described_in_one_request(kafka, spark):
     topics = [kafka.create_topic(partitions=n) for n in (1, 2, 3, 1, 2, 3)]
     admin = Admin(
-        spark._jvm,
+        lambda: spark._jvm,
         {"bootstrap.servers": kafka.bootstrap_servers, "client.id": "counted"},
         "read_committed",
     )
@@ -331,7 +331,7 @@ def test_a_topic_recreated_while_the_sink_runs_is_recognised(lake, kafka, source
 
 
 def test_a_topic_that_does_not_exist_is_an_error_that_may_pass(lake, kafka, source, statuses, monkeypatch):
-    monkeypatch.setattr("rivermouth.pipeline.loop.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("rivermouth.pipeline.decide.FIRST_PAUSE", 0.01)
     seen = statuses(lake.run(source("no-such-topic"), {"t": SCHEMA}))["t"]
     assert (seen.phase, seen.last_error.code) == ("failed", "SourceUnavailable")
     assert "no-such-topic" in seen.last_error.message
@@ -399,7 +399,7 @@ def test_nothing_of_a_password_is_told(spark):
         "sasl.jaas.config": f'{module} required username="u" password="ab"HUNTER2";',
     }
     with pytest.raises(SourceInvalid, match="JAAS") as raised:
-        Admin(spark._jvm, options, "read_committed").topic_names()
+        Admin(lambda: spark._jvm, options, "read_committed").topic_names()
     assert "HUNTER2" not in str(raised.value)
-    login = Admin(spark._jvm, {"bootstrap.servers": "sasl://u:SECRET@127.0.0.1:1"}, "read_committed")
+    login = Admin(lambda: spark._jvm, {"bootstrap.servers": "sasl://u:SECRET@127.0.0.1:1"}, "read_committed")
     assert "SECRET" not in str(login._understood("TimeoutException", "no answer", ""))
