@@ -124,11 +124,11 @@ class LogView:
 
     def commit(self, version: int) -> Commit:
         """One commit, from its own file."""
-        return parse_commit(version, self._text(version))
+        return parse_commit(version, self.text(version))
 
     def files(self, version: int) -> tuple[set[str], set[str]]:
         """The data files that one commit added and removed."""
-        return parse_files(self._text(version))
+        return parse_files(self.text(version))
 
     def at(self, version: int) -> LogView:
         """The log as it was at an older version; FileNotFoundError if it no longer reaches back so far."""
@@ -153,7 +153,8 @@ class LogView:
                 return later - 1
         return None
 
-    def _text(self, version: int) -> bytes:
+    def text(self, version: int) -> bytes:
+        """The file of one commit."""
         with self.filesystem.open_input_stream(f"{self.folder}/{version:020d}.json") as stream:
             return bytes(stream.read())
 

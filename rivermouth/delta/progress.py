@@ -57,7 +57,10 @@ class AppIds:
         return self.prefix + "dead_letters"
 
     def offset(self, partition: Partition) -> str:
-        return f"{self.prefix}offset/{quote(partition.topic, safe='')}/{partition.number}"
+        return self.of("offset", partition)
+
+    def of(self, kind: str, partition: Partition) -> str:
+        return f"{self.prefix}{kind}/{quote(partition.topic, safe='')}/{partition.number}"
 
     def topic(self, topic: str) -> str:
         return f"{self.prefix}topic/{quote(topic, safe='')}"
@@ -75,25 +78,27 @@ class Progress:
     topics: dict[str, int] = field(default_factory=dict)
 
 
+def parse_offsets(txns: Mapping[str, int], ids: AppIds, kind: str = "offset") -> Offsets:
+    """Read the numbers that a sink keeps for each partition."""
+    prefix = f"{ids.prefix}{kind}/"
+    found: Offsets = {}
+    for app_id, version in txns.items():
+        if app_id.startswith(prefix):
+            topic, _, number = app_id[len(prefix) :].rpartition("/")
+            found[Partition(unquote(topic), int(number))] = version
+    return found
+
+
 def parse(txns: Mapping[str, int], ids: AppIds) -> Progress:
     """Read a sink's progress out of a table's `txn` actions."""
-    offsets: Offsets = {}
-    topics: dict[str, int] = {}
-    for app_id, version in txns.items():
-        if not app_id.startswith(ids.prefix):
-            continue
-        kind, _, rest = app_id[len(ids.prefix) :].partition("/")
-        if kind == "offset":
-            topic, _, number = rest.rpartition("/")
-            offsets[Partition(unquote(topic), int(number))] = version
-        elif kind == "topic":
-            topics[unquote(rest)] = version
+    prefix = f"{ids.prefix}topic/"
+    topics = {unquote(app[len(prefix) :]): version for app, version in txns.items() if app.startswith(prefix)}
     return Progress(
         generation=txns.get(ids.generation, 0),
         epoch=txns.get(ids.epoch, 0),
         rejects=txns.get(ids.rejects, 0),
         rejects_landed=txns.get(ids.rejects_landed, 0),
-        offsets=offsets,
+        offsets=parse_offsets(txns, ids),
         topics=topics,
     )
 

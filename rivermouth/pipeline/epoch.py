@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Protocol
 
 from rivermouth.errors import AccountingMismatch, BadRecord, EngineFailed, EngineLost
 from rivermouth.pipeline.task import RESULT_DDL, Result, Task, gather
 from rivermouth.records import Offsets
-from rivermouth.sources.base import Source
+from rivermouth.sources.base import RecordsPerOffset
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _HEADERS = "coalesce(headers, cast(array() as array<struct<key: string, value: binary>>))"
 _NOISE = re.compile(
@@ -21,7 +25,18 @@ _PYTHON_ERROR = re.compile(
 _JAVA_CLASS = re.compile(r"^(?:(?:[a-z][\w$]*\.){2,}[\w$]+: )+")
 
 
-def execute(source: Source, start: Offsets, end: Offsets, task: Task, *, fail_on_bad_record: bool) -> Result:
+class Readable(Protocol):
+    """What an epoch reads: a source, or something else that gives records."""
+
+    @property
+    def records_per_offset(self) -> RecordsPerOffset: ...
+
+    def read(self, start: Offsets, end: Offsets) -> DataFrame: ...
+
+
+def execute(
+    source: Readable, start: Offsets, end: Offsets, task: Task, *, fail_on_bad_record: bool
+) -> Result:
     """Run the job of an epoch; its files are written, and nothing refers to them yet."""
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark.errors import PySparkException

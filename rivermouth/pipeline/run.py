@@ -23,7 +23,7 @@ from rivermouth.observe.server import Server
 from rivermouth.pipeline.loop import Loop
 from rivermouth.pipeline.ownership import Identity
 from rivermouth.pipeline.sink import Sink
-from rivermouth.sources.base import Scope
+from rivermouth.sources.base import Scope, Source
 from rivermouth.spark import session
 from rivermouth.spark.engine import Engine
 
@@ -171,9 +171,24 @@ def make_sink(
     engine: Engine,
     observer: Observer,
     sleep: Callable[[float], object] = time.sleep,
+    part: str = "",
 ) -> Sink:
-    """An instance of one of a pipeline's sinks; it owns nothing before its claim."""
+    """An instance of one of a pipeline's sinks, or a part of it; it owns nothing before its claim."""
     name = identity.sink
+    source = open_source(
+        config, name, engine, lambda code, message: observer.emit(SourceWarning(name, code, message))
+    )
+    try:
+        return Sink(identity, config.sinks[name], source, observer, sleep, part)
+    except BaseException:
+        source.close()
+        raise
+
+
+def open_source(
+    config: PipelineConfig, name: str, engine: Engine, warn: Callable[[str, str], None]
+) -> Source:
+    """The source of one of a pipeline's sinks, as that sink sees it; `warn` hears codes and messages."""
     sink = config.sinks[name]
     described = config.sources[sink.source]
     scope = Scope(
@@ -183,14 +198,9 @@ def make_sink(
         tuple(sink.topics) if sink.topics is not None else None,
         sink.topic_pattern,
         sink.config.max_batch_size,
-        lambda code, message: observer.emit(SourceWarning(name, code, message)),
+        warn,
     )
-    source = sources.connectors()[described.connector](described.config, scope, engine)
-    try:
-        return Sink(identity, sink, source, observer, sleep)
-    except BaseException:
-        source.close()
-        raise
+    return sources.connectors()[described.connector](described.config, scope, engine)
 
 
 @contextmanager

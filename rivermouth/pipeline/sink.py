@@ -93,6 +93,25 @@ class Sink:
     def progress(self) -> Progress:
         return self.hold.progress
 
+    def take_over(
+        self,
+        kind: str,
+        txns: Callable[[Progress], Mapping[str, int]],
+        finish: Callable[[Progress], None] | None = None,
+        **note: Any,
+    ) -> None:
+        """Become the owner with these txns besides the generation; for what an operator asks for.
+
+        `finish` does what the last owner owes, which is otherwise its dead letters.
+        """
+
+        def decided(seen: Progress) -> dict[str, int]:
+            (finish or self.finish_dead_letters)(seen)
+            taken = {self.ids.generation: seen.generation + 1, self.ids.rejects_landed: seen.rejects}
+            return {**taken, **txns(seen)}
+
+        self.hold.claim(decided, kind=kind, **note)
+
     def claim(self, last_owned: int = 0) -> None:
         """Become the owner: finish what the last one left, take the next generation, pin the offsets."""
         begin: Offsets = {}
@@ -183,7 +202,7 @@ class Sink:
             self.source,
             start,
             end,
-            self._task(epoch),
+            self.task(epoch),
             fail_on_bad_record=self.settings.on_bad_record == "fail",
         )
         faults.reach(faults.Point.AFTER_JOB)
@@ -196,7 +215,8 @@ class Sink:
             self.hold.know()
             self.position.update(end)
             self._land_dead_letters(epoch, result.dead_letters)
-            self.source.committed(self.position)
+            if not self.ids.part:
+                self.source.committed(self.position)
         finally:  # whatever comes after the commit, the epoch is in
             self._tell(epoch, result, landed, began, wrote, committed)
 
@@ -239,7 +259,8 @@ class Sink:
             dead_letters.land(self.dead_letter_uri, self.ids, epoch, files, instance, self.sleep)
             faults.reach(faults.Point.AFTER_DEAD_LETTERS)
 
-    def _task(self, epoch: int) -> Task:
+    def task(self, epoch: int) -> Task:
+        """The work of an epoch, as it travels to the workers."""
         s = self.settings
         columns = tuple(s.partition_columns)
         indexed = indexed_columns(self.table.delta.metadata().configuration)
@@ -248,7 +269,9 @@ class Sink:
         )
         keep = self._dead_letter_files() if s.on_bad_record == "dead_letter" else None
         names = (self.identity.pipeline, self.name)
-        return Task(s.schema_type, s.event_schema, events, keep, *names, epoch, dead_letters.today())
+        # The dead letters of a replay belong to no epoch of the sink itself.
+        owner = 0 if self.ids.part else epoch
+        return Task(s.schema_type, s.event_schema, events, keep, *names, owner, dead_letters.today())
 
     def _dead_letter_files(self) -> FilePlan:
         schema, columns = dead_letters.SCHEMA, dead_letters.PARTITION_COLUMNS

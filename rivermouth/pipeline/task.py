@@ -10,14 +10,14 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rivermouth import formats
-from rivermouth.delta import dead_letters, partitions
+from rivermouth.delta import dead_letters, marks, partitions
 from rivermouth.delta.files import FileSpec, TableWriter
 from rivermouth.delta.statistics import DEFAULT_INDEXED
 from rivermouth.delta.storage import open_filesystem
@@ -68,6 +68,7 @@ class Task:
     sink: str
     epoch: int
     day: datetime.date
+    marks: FilePlan | None = None  # where to note which records became events
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take a partition's records to files; the one function that Spark calls."""
@@ -77,6 +78,8 @@ class Task:
         decoder = _format(self.schema_type, self.event_schema)
         events = self.events.writer(number)
         rejected = self.dead_letters.writer(number) if self.dead_letters else None
+        marked = self.marks.writer(number) if self.marks else None
+        writers = [writer for writer in (events, rejected, marked) if writer]
         read, largest, reasons, sample = 0, 0, Counter[str](), None
         try:
             for batch in batches:
@@ -89,19 +92,20 @@ class Task:
                 decoded = set_aside(decoded, records.num_rows, self.events.partition_columns)
                 if decoded.events.num_rows:
                     events.write(decoded.events)
+                    if marked:
+                        marked.write(marks.of(records, decoded.kept))
                 if len(decoded.rejects):
                     reasons.update(decoded.rejects.reasons)
                     sample = sample or _sample(records, decoded.rejects)
                     if rejected:
                         rejected.write(self._dead_letters(records, decoded.rejects))
-            written, kept = events.close(), rejected.close() if rejected else []
+            rows = [("event file", _file_body(f)) for f in events.close()]
+            rows += [("dead-letter file", _file_body(f)) for f in (rejected.close() if rejected else [])]
+            rows += [("mark file", _file_body(f)) for f in (marked.close() if marked else [])]
         except BaseException:
-            events.abort()
-            if rejected:
-                rejected.abort()
+            for writer in writers:
+                writer.abort()
             raise
-        rows = [("event file", _file_body(f)) for f in written]
-        rows += [("dead-letter file", _file_body(f)) for f in kept]
         counts = {"read": read, "largest": largest, "rejected": reasons, "sample": sample}
         rows.append(("counts", json.dumps(counts)))
         yield pa.RecordBatch.from_pylist([{"kind": k, "body": b} for k, b in rows], schema=_RESULT_SCHEMA)
@@ -120,6 +124,7 @@ class Result:
     rejected: dict[str, int]  # by reason
     sample: str | None  # one bad record, described
     largest: int = 0  # bytes of the largest key and value
+    marks: list[FileSpec] = field(default_factory=list)
 
     @property
     def written(self) -> int:
@@ -129,7 +134,7 @@ class Result:
 def gather(rows: list[tuple[str, str]]) -> Result:
     """Put together the rows that the tasks of an epoch gave."""
     read, largest, rejected, sample = 0, 0, Counter[str](), None
-    files: dict[str, list[FileSpec]] = {"event file": [], "dead-letter file": []}
+    files: dict[str, list[FileSpec]] = {"event file": [], "dead-letter file": [], "mark file": []}
     for kind, text in rows:
         body = json.loads(text)
         if kind == "counts":
@@ -139,7 +144,8 @@ def gather(rows: list[tuple[str, str]]) -> Result:
             sample = sample or body["sample"]
         else:
             files[kind].append(FileSpec(**body))
-    return Result(read, files["event file"], files["dead-letter file"], dict(rejected), sample, largest)
+    events, dead, marked = files.values()
+    return Result(read, events, dead, dict(rejected), sample, largest, marked)
 
 
 def set_aside(decoded: Decoded, count: int, columns: tuple[str, ...]) -> Decoded:

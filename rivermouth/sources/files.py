@@ -11,7 +11,7 @@ import math
 import os
 import time
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -23,7 +23,7 @@ from rivermouth.config.values import Duration
 from rivermouth.errors import ProgressLost, SourceInvalid, SourceUnavailable
 from rivermouth.records import RECORD_DDL, Bounds, Offsets, Partition
 from rivermouth.sources import folder
-from rivermouth.sources.base import Scope, Source
+from rivermouth.sources.base import Place, Scope, Source, located
 from rivermouth.sources.folder import File
 from rivermouth.sources.lines import SPLIT_DDL, read_lines, splits
 
@@ -138,6 +138,23 @@ class Files(Source):
 
     def most(self, max_batch_size: int) -> int:
         return 1  # a manifest is about as large as an epoch may be
+
+    def locate(self, place: Place, position: Offsets) -> Offsets:
+        """Only what is in a manifest has an offset: to skip what is there, it is listed first."""
+        self._look()
+        while place == "latest" and self._pending:
+            if not self.manifests.add(self._next_list()):
+                self._look()
+        there = len(self.manifests.lists)
+        if isinstance(place, datetime):
+            moment = (place if place.tzinfo else place.replace(tzinfo=timezone.utc)).timestamp()
+            late = (
+                n for n, files in enumerate(self.manifests.lists) if any(f.modified >= moment for f in files)
+            )
+            return {_ALL: next(late, there)}
+        if isinstance(place, str):
+            return {_ALL: 0 if place == "earliest" else there}
+        return located(place, {_ALL: Bounds(0, there)})
 
     def read(self, start: Offsets, end: Offsets) -> DataFrame:
         while len(self.manifests.lists) < end[_ALL]:

@@ -1,0 +1,50 @@
+"""Sets a sink's offsets by hand: a commit that takes a new generation, as a start does.
+
+So the next start goes on from there, and an owner that runs stops at its next commit instead of undoing it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rivermouth.delta import progress
+from rivermouth.delta.progress import Progress
+from rivermouth.pipeline.sink import Sink
+from rivermouth.records import Offsets, Partition
+from rivermouth.sources.base import Place
+
+
+@dataclass(frozen=True)
+class Move:
+    """What a reset does to one partition."""
+
+    partition: Partition
+    before: int | None  # None: the table does not know it yet
+    after: int
+
+    def __str__(self) -> str:
+        if self.before is None or self.before == self.after:
+            return f"{self.partition}: {'starts' if self.before is None else 'stays'} at {self.after}"
+        count = abs(self.after - self.before)
+        if self.after > self.before:
+            return f"{self.partition}: {self.before} -> {self.after}, skips {count}"
+        return f"{self.partition}: {self.before} -> {self.after}, reads {count} again"
+
+
+def moves(sink: Sink, place: Place) -> list[Move]:
+    """What a reset to a place would do, now."""
+    known = progress.parse(sink.table.txns, sink.ids).offsets
+    return [Move(p, known.get(p), o) for p, o in sorted(sink.source.locate(place, known).items())]
+
+
+def reset(sink: Sink, wanted: list[Move]) -> None:
+    """Do it; the partitions that are not named stay where they are."""
+    offsets: Offsets = {move.partition: move.after for move in wanted}
+    named = {partition.topic for partition in offsets}
+    topics = {t: i for t, i in sink.source.identities(now=True).items() if t in named}
+
+    def place(seen: Progress) -> dict[str, int]:
+        return progress.place(seen, sink.ids, offsets, topics)
+
+    told = {str(move.partition): [move.before, move.after] for move in wanted}
+    sink.take_over("reset", place, offsets=told)
