@@ -28,12 +28,27 @@ class Stream:
         self.bad: set[int] = set()
         self._next = first
         self._lock = threading.Lock()
-        settings = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0, "enable.idempotence": True}
-        self._producer = Producer(settings)
+        self._producer = self._connect()
+
+    def _connect(self) -> Producer:
+        return Producer(
+            {
+                "bootstrap.servers": self.broker.bootstrap_servers,
+                "log_level": 0,
+                "enable.idempotence": True,
+                "queue.buffering.max.messages": 1_000_000,
+            }
+        )
 
     @property
     def produced(self) -> int:
         return len(self.good) + len(self.bad)
+
+    def grow(self, partitions: int) -> None:
+        """Add partitions to the topic and produce to them too."""
+        self.broker.add_partitions(self.topic, partitions)
+        self.partitions = partitions
+        self._producer = self._connect()  # the old one would learn of them in its own time
 
     def produce(self, count: int) -> None:
         """Produce the next events; all are acknowledged when this returns."""

@@ -47,14 +47,21 @@ class Broker:
     """One broker on a port of its own, which keeps its port and data over a kill and a restart."""
 
     def __init__(
-        self, folder: Path, *, benchmark: bool = False, properties: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        *,
+        benchmark: bool = False,
+        properties: Mapping[str, str] | None = None,
+        proxy_port: int | None = None,
     ) -> None:
+        """`proxy_port` is where a proxy will listen that passes on to `behind_proxy`."""
         self.folder = folder
         self.log = folder / "broker.log"
         self._jvm = _BENCHMARK_JVM if benchmark else _TEST_JVM
         self._extra = dict(properties or {})
         self._process: subprocess.Popen[bytes] | None = None
-        self._port, self._sasl_port, self._controller_port = _free_ports(3)
+        self._port, self._sasl_port, self._controller_port, self.behind_proxy = _free_ports(4)
+        self._proxy_port = proxy_port
         self._classpath = ""
 
     @property
@@ -65,6 +72,12 @@ class Broker:
     def sasl_servers(self) -> str:
         """Where it asks for a user and a password, with SASL/PLAIN."""
         return f"127.0.0.1:{self._sasl_port}"
+
+    @property
+    def proxied_servers(self) -> str:
+        """Where it is reached through the proxy: a client goes on where the broker says it is."""
+        assert self._proxy_port is not None, "the broker was made without a proxy"
+        return f"127.0.0.1:{self._proxy_port}"
 
     @property
     def pid(self) -> int:
@@ -271,15 +284,20 @@ class Broker:
     def _format(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         open_to_clients = f"PLAINTEXT://{self.bootstrap_servers},SASL://{self.sasl_servers}"
+        listeners, advertised = open_to_clients, open_to_clients
+        if self._proxy_port is not None:
+            listeners += f",PROXIED://127.0.0.1:{self.behind_proxy}"
+            advertised += f",PROXIED://{self.proxied_servers}"
+        protocols = "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT"
         properties = {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
-            "listeners": f"{open_to_clients},CONTROLLER://127.0.0.1:{self._controller_port}",
-            "advertised.listeners": open_to_clients,
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{self._controller_port}",
+            "advertised.listeners": advertised,
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": protocols,
             "listener.name.sasl.sasl.enabled.mechanisms": "PLAIN",
             "listener.name.sasl.plain.sasl.jaas.config": f'{_SASL_LOGIN} user_{SASL_USER}="{SASL_PASSWORD}";',
             "log.dirs": str(self.folder / "data"),
