@@ -47,6 +47,11 @@ class Earlier:
     position: Offsets
 
     @property
+    def reached(self) -> str:
+        """How far it has come, for people."""
+        return ", ".join(f"{p} {self.position[p]}" for p in sorted(self.range.end)[:5])
+
+    @property
     def finished(self) -> bool:
         return all(self.position[p] >= end for p, end in self.range.end.items())
 
@@ -86,8 +91,8 @@ def earlier(sink: Sink) -> Earlier | None:
     return Earlier(Range({p: start[p] for p in wanted}, {p: end[p] for p in wanted}), position)
 
 
-def begin(sink: Sink, wanted: Range, *, again: bool = False, abandon: bool = False) -> None:
-    """Claim the replay of a range: a new one, or the one that was broken off."""
+def admit(sink: Sink, wanted: Range, *, again: bool = False, abandon: bool = False) -> bool:
+    """Whether this goes on with the last replay; raises where that would be undone or done twice."""
     last = earlier(sink)
     if last is not None and last.range == wanted:
         if last.finished and not again:
@@ -100,10 +105,14 @@ def begin(sink: Sink, wanted: Range, *, again: bool = False, abandon: bool = Fal
             f"another replay of this sink is unfinished: {last.range}",
             hint="finish it by giving its range, or give it up with --abandon; what it has landed stays",
         )
-    goes_on = last is not None and last.range == wanted and not last.finished
+    return last is not None and last.range == wanted and not last.finished
+
+
+def begin(sink: Sink, wanted: Range, *, again: bool = False, abandon: bool = False) -> None:
+    """Claim the replay of a range: a new one, or the one that was broken off."""
 
     def txns(seen: Progress) -> dict[str, int]:
-        if goes_on:
+        if admit(sink, wanted, again=again, abandon=abandon):
             return {}
         old = progress.parse_offsets(sink.table.txns, sink.ids, "end")
         done = {p: o for p, o in seen.offsets.items() if p in old and p not in wanted.end}

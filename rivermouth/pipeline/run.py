@@ -76,11 +76,11 @@ def run(
     stop = stop or threading.Event()
     port = config.metrics_port
     server = Server(observer.state, config.metrics_host, port) if port is not None else None
-    with _signals(stop), server or nullcontext():
+    with signals(stop), server or nullcontext():
         if server:
             LOGGER.info("metrics and health at %s", server.url)
         with (
-            _session(config, spark, verbose, progress) as running,
+            open_session(config, spark, verbose, progress) as running,
             watch(observer, server.url if server else ""),
         ):
             _supervise(config, chosen, running, observer, stop, once, seconds)
@@ -88,9 +88,10 @@ def run(
 
 
 @contextmanager
-def _session(
+def open_session(
     config: PipelineConfig, given: SparkSession | None, verbose: bool, progress: Callable[[str], None]
 ) -> Iterator[SparkSession]:
+    """The session to work in: the one given, or one that is started now and stopped afterwards."""
     if given is not None:
         yield given
         return
@@ -204,7 +205,7 @@ def open_source(
 
 
 @contextmanager
-def _signals(stop: threading.Event) -> Iterator[None]:
+def signals(stop: threading.Event) -> Iterator[None]:
     """The first SIGTERM or SIGINT asks the sinks to finish; the second ends the process at once."""
     if threading.current_thread() is not threading.main_thread():
         yield
