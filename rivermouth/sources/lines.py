@@ -76,6 +76,7 @@ def lines(
         want = BLOCK_BYTES if limit is None else min(BLOCK_BYTES, limit - at - len(rest))
         block = stream.read(want) if want > 0 else b""
         data = rest + block
+        cut_off = want > 0 and not block and limit is not None
         end = data.rfind(b"\n") + 1 if block else len(data)  # the last line may lack its newline
         if end:
             values, places = _cut(data[:end], at)
@@ -85,6 +86,8 @@ def lines(
             yield values[:mine], places[:mine]
             if mine < len(places):
                 return
+        if cut_off:
+            raise OSError(f"the file ends after {at + len(data)} bytes; when it was taken it had {limit}")
         at, rest = at + end, data[end:]
         if not block or (stop != TO_THE_END and at >= stop):
             return

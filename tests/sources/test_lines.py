@@ -138,3 +138,13 @@ def test_every_line_stands_in_exactly_one_split(tmp_path_factory, content, cuts,
     assert values(parts) == expected
     for row in parts:
         assert text[row["offset"] :].startswith(row["value"])
+
+
+@pytest.mark.parametrize(("begin", "stop"), [(0, 24), (0, 16), (16, 24)])
+def test_a_file_that_was_cut_after_it_was_taken_says_so(tmp_path, begin, stop):
+    path = tmp_path / "a.ndjson"
+    path.write_bytes(b'{"a":1}\n')
+    *good, told = read(path, begin, stop, size=24)
+    assert values(good) == ([b'{"a":1}'] if begin == 0 else [])
+    assert told["value"] is None
+    assert b"when it was taken it had 24" in told["headers"][1]["value"]
