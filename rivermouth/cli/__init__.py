@@ -10,12 +10,15 @@ from typer.core import TyperGroup
 
 from rivermouth import __version__
 from rivermouth.cli.check import check
+from rivermouth.cli.dead_letters import app as dead_letters
 from rivermouth.cli.demo import demo
 from rivermouth.cli.doctor import doctor
 from rivermouth.cli.init import init
+from rivermouth.cli.offsets import app as offsets
 from rivermouth.cli.run import run
 from rivermouth.cli.schema import schema
 from rivermouth.cli.setup import setup
+from rivermouth.cli.status import status
 from rivermouth.errors import ConfigError, RivermouthError
 
 
@@ -68,9 +71,15 @@ def main(
     """Land event streams in Delta Lake tables: one config file, every event exactly once."""
 
 
+_OPERATOR = "For the operator"
+
 for group, commands in {
     "Pipelines": (init, check, run, demo),
+    _OPERATOR: (status,),
     "This machine and your editor": (doctor, setup, schema),
 }.items():
     for command in commands:
         app.command(rich_help_panel=group)(command)
+
+app.add_typer(offsets, name="offsets", rich_help_panel=_OPERATOR)
+app.add_typer(dead_letters, name="dead-letters", rich_help_panel=_OPERATOR)
