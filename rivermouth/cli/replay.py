@@ -102,7 +102,8 @@ def _run(config: PipelineConfig, name: str, wanted: Range, again: bool, abandon:
     from rivermouth.spark.engine import Engine
 
     stop = threading.Event()
-    with signals(stop), open_session(config, None, verbose, lambda message: None) as spark:
+    patience = config.shutdown_timeout.total_seconds()
+    with signals(stop, patience), open_session(config, None, verbose, lambda message: None) as spark:
         sink = _open(config, name, Engine(spark))
         total = sink.source.waiting(wanted.start, wanted.end)
 

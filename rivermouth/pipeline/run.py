@@ -38,6 +38,8 @@ Watch = Callable[[Observer, str], AbstractContextManager[Any]]
 # Of shutdown_timeout, this is left for Spark itself to end.
 _STOP_SECONDS = 7.0
 _GIVE_UP_SECONDS = 2.0
+# And if all of it hangs, such as on a JVM that is stopped and answers nothing, the process ends itself.
+_LAST_RESORT_SECONDS = 15.0
 
 
 def choose(config: PipelineConfig, only: Sequence[str]) -> dict[str, SinkConfig]:
@@ -76,7 +78,7 @@ def run(
     stop = stop or threading.Event()
     port = config.metrics_port
     server = Server(observer.state, config.metrics_host, port) if port is not None else None
-    with signals(stop), server or nullcontext():
+    with signals(stop, config.shutdown_timeout.total_seconds()), server or nullcontext():
         if server:
             LOGGER.info("metrics and health at %s", server.url)
         with (
@@ -205,8 +207,8 @@ def open_source(
 
 
 @contextmanager
-def signals(stop: threading.Event) -> Iterator[None]:
-    """The first SIGTERM or SIGINT asks the sinks to finish; the second ends the process at once."""
+def signals(stop: threading.Event, patience: float) -> Iterator[None]:
+    """The first SIGTERM or SIGINT asks the sinks to finish, within `patience` seconds; the second ends it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -218,10 +220,21 @@ def signals(stop: threading.Event) -> Iterator[None]:
             os._exit(128 + number)  # the JVM sees its input close, and ends with its workers
         stop.set()
         LOGGER.info("stopping after the epoch in flight; a second signal stops at once")
+        threading.Thread(target=last_resort, name="last resort", daemon=True).start()
+
+    ended = threading.Event()
+
+    def last_resort() -> None:
+        if not ended.wait(patience + _LAST_RESORT_SECONDS):
+            LOGGER.error(
+                "the process did not end in time and is ended; what was not committed is read again"
+            )
+            os._exit(1)
 
     previous = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
+        ended.set()
         for number, handler in previous.items():
             signal.signal(number, handler)

@@ -6,9 +6,11 @@ import threading
 import time
 
 import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from pydantic import ValidationError
 
 from rivermouth.errors import SourceInvalid, SourceUnavailable
+from rivermouth.pipeline import sink as module
 from rivermouth.sources.kafka import KafkaConfig
 from rivermouth.sources.kafka_admin import Admin
 from tests.services.kafka import Message
@@ -403,3 +405,75 @@ def test_nothing_of_a_password_is_told(spark):
     assert "HUNTER2" not in str(raised.value)
     login = Admin(lambda: spark._jvm, {"bootstrap.servers": "sasl://u:SECRET@127.0.0.1:1"}, "read_committed")
     assert "SECRET" not in str(login._understood("TimeoutException", "no answer", ""))
+
+
+def group_offsets(kafka, group: str, topic: str) -> dict[int, int]:
+    """What any lag monitor would see."""
+    admin = kafka.admin()
+    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+    found = asked[group].result()
+    return {place.partition: place.offset for place in found.topic_partitions if place.topic == topic}
+
+
+def test_the_group_shows_what_is_in_the_table_and_is_never_read_back(lake, kafka, source):
+    topic = kafka.create_topic(partitions=2)
+    kafka.produce(topic, [*numbers(0, 10, partition=0), *numbers(10, 13, partition=1)])
+    lake.run(source(topic), {"t": SCHEMA})
+    assert group_offsets(kafka, "rivermouth.test.t", topic) == {0: 10, 1: 3}
+    admin = kafka.admin()
+    wrong = ConsumerGroupTopicPartitions("rivermouth.test.t", [TopicPartition(topic, 0, 2)])
+    admin.alter_consumer_group_offsets([wrong])["rivermouth.test.t"].result()
+    kafka.produce(topic, numbers(20, 25, partition=0))
+    lake.run(source(topic), {"t": SCHEMA})
+    assert landed(lake) == [*range(13), *range(20, 25)]
+    assert group_offsets(kafka, "rivermouth.test.t", topic) == {0: 15, 1: 3}
+
+
+def test_a_group_of_the_users_choice(lake, kafka, source):
+    topic = kafka.create_topic()
+    kafka.produce(topic, numbers(0, 10))
+    lake.run(source(topic, options={"group.id": "my-own-group"}), {"t": SCHEMA})
+    assert group_offsets(kafka, "my-own-group", topic) == {0: 10}
+
+
+def test_a_group_that_cannot_be_told_stops_nothing(lake, kafka, source, statuses):
+    topic = kafka.create_topic()
+    kafka.produce(topic, numbers(0, 10))
+    group = f"busy-{topic}"
+    member = Consumer(
+        {"bootstrap.servers": kafka.bootstrap_servers, "group.id": group, "auto.offset.reset": "earliest"}
+    )
+    try:  # a group with members takes offsets from them alone
+        member.subscribe([topic])
+        while not member.assignment():
+            member.poll(0.1)
+        seen = statuses(lake.run(source(topic, options={"group.id": group}), {"t": SCHEMA}))["t"]
+    finally:
+        member.close()
+    assert seen.phase == "stopped"
+    assert seen.warnings == {"GroupOffsetsNotCommitted": 1}
+    assert landed(lake) == list(range(10))
+
+
+def test_a_topic_created_again_while_its_records_are_read_is_not_committed(lake, kafka, source, monkeypatch):
+    """The new topic has as many records: the range can be read, and is not the table's."""
+    topic = kafka.create_topic()
+    kafka.produce(topic, numbers(0, 10))
+    lake.run(source(topic), {"t": SCHEMA})
+    kafka.produce(topic, numbers(10, 20))
+    real, done = module.execute, []
+
+    def recreated_meanwhile(*arguments, **more):
+        if not done:
+            done.append(True)
+            kafka.delete_topic(topic)
+            kafka.create_named_topic(topic)
+            kafka.produce(topic, numbers(100, 120))
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(module, "execute", recreated_meanwhile)
+    monkeypatch.setattr("rivermouth.pipeline.decide.FIRST_PAUSE", 0.01)
+    lake.run(source(topic), {"t": {**SCHEMA, "on_data_loss": "continue"}})
+    assert landed(lake) == [*range(10), *range(100, 120)]
+    told = lake.query("SELECT message FROM {t_dead_letters} WHERE reason = 'RecordsLost'")
+    assert len(told) == 1 and "from offset 10 on is lost" in told[0][0]
