@@ -6,7 +6,10 @@ record, the dead-letter row. `retryable` decides whether a sink is restarted wit
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class RivermouthError(Exception):
@@ -162,3 +165,9 @@ class EngineLost(RivermouthError):
 
     code = "EngineLost"
     hint = "start again; nothing is lost, the table has all that was committed"
+
+
+def in_a_line(error: object) -> str:
+    """What another program's error says, on one line and without its colours."""
+    lines = (line.strip(" \t\u21b3") for line in _COLOURS.sub("", str(error)).splitlines())
+    return ": ".join(dict.fromkeys(line.rstrip(":") for line in lines if line))

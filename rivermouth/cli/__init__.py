@@ -15,6 +15,9 @@ from rivermouth.cli.demo import demo
 from rivermouth.cli.doctor import doctor
 from rivermouth.cli.init import init
 from rivermouth.cli.offsets import app as offsets
+from rivermouth.cli.replay import replay
+from rivermouth.cli.replay_letters import replay as replay_letters
+from rivermouth.cli.reset import reset
 from rivermouth.cli.run import run
 from rivermouth.cli.schema import schema
 from rivermouth.cli.setup import setup
@@ -75,11 +78,13 @@ _OPERATOR = "For the operator"
 
 for group, commands in {
     "Pipelines": (init, check, run, demo),
-    _OPERATOR: (status,),
+    _OPERATOR: (status, replay),
     "This machine and your editor": (doctor, setup, schema),
 }.items():
     for command in commands:
         app.command(rich_help_panel=group)(command)
 
+offsets.command()(reset)
+dead_letters.command("replay")(replay_letters)
 app.add_typer(offsets, name="offsets", rich_help_panel=_OPERATOR)
 app.add_typer(dead_letters, name="dead-letters", rich_help_panel=_OPERATOR)

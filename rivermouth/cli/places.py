@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rivermouth.cli.times import moment
+from rivermouth.errors import ConfigError
+
 if TYPE_CHECKING:
     from rivermouth.sources.base import Place
 
-HELP = 'earliest, latest, an ISO timestamp, or offsets as JSON: \'{"orders": {"0": 1200}}\''
+HELP = 'earliest, latest, an ISO timestamp, or offsets as JSON: {"orders": {"0": 1200}}'
 
 
-def parse_place(text: str) -> Place:
+def parse_place(text: str, option: str) -> Place:
     """Read a place; what it is not is told with what it may be."""
     if text == "earliest":
         return "earliest"
     if text == "latest":
         return "latest"
+    if not text.lstrip().startswith("{"):
+        try:
+            return moment(text, option)
+        except ConfigError:
+            raise ConfigError(f"{option}: {text!r} is no place", hint=f"it may be {HELP}") from None
     try:
-        if text.lstrip().startswith("{"):
-            return _offsets(json.loads(text))
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+        return _offsets(json.loads(text))
     except (ValueError, TypeError, AttributeError):
-        raise typer.BadParameter(f"{text!r} is no place; it may be {HELP}") from None
+        raise ConfigError(
+            f"{option}: {text!r} is no offsets by topic and partition",
+            hint='write {"orders": {"0": 1200, "1": "latest"}}, as `rivermouth offsets show` does',
+        ) from None
 
 
 def _offsets(tree: Any) -> Place:
-    """`{"topic": {"0": 5, "1": "latest"}}`, and nothing else."""
     found = {}
     for topic, numbers in tree.items():
         found[topic] = {int(number): at for number, at in numbers.items()}
@@ -38,12 +44,12 @@ def _offsets(tree: Any) -> Place:
             number = isinstance(at, int) and not isinstance(at, bool) and at >= 0
             if not number and at not in ("earliest", "latest"):
                 raise ValueError(at)
-    if not found:
+    if not any(found.values()):
         raise ValueError(tree)
     return found
 
 
-def confirmed(question: str, yes: bool) -> None:
+def confirm(question: str, yes: bool) -> None:
     """Ask before something is done that cannot be undone; where nobody can answer, --yes must."""
     if yes:
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rivermouth.cli import places
-from rivermouth.cli.places import confirmed, parse_place
+from rivermouth.cli.places import confirm, parse_place
 
 if TYPE_CHECKING:
     from rivermouth.config.model import PipelineConfig
@@ -46,7 +46,8 @@ def replay(
     from rivermouth.spark.engine import JvmOnly
 
     log.configure("text", verbose)
-    first, last = parse_place(start), parse_place(end) if end is not None else None
+    first = parse_place(start, "--from")
+    last = parse_place(end, "--to") if end is not None else None
     config = load(file)
     choose(config, [sink])
     with JvmOnly() as engine:
@@ -62,7 +63,7 @@ def replay(
             replays.admit(seen, wanted, again=again, abandon=abandon)
         finally:
             seen.source.close()
-    confirmed("read it again?", yes)
+    confirm("read it again?", yes)
     if not _run(config, sink, wanted, again, abandon, verbose):
         typer.echo("stopped before the end; the same command goes on from here", err=True)
         raise typer.Exit(1)

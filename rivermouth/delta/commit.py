@@ -19,7 +19,13 @@ from deltalake.transaction import AddAction
 from rivermouth import __version__, faults
 from rivermouth.delta.files import FileSpec
 from rivermouth.delta.table import Table
-from rivermouth.errors import DeltaCommitFailed, RivermouthError
+from rivermouth.errors import DeltaCommitFailed, RivermouthError, in_a_line
+
+_HINTS = {
+    "No space left": "make room on the disk; the sink goes on by itself",
+    "Read-only file system": "make the file system writable; the sink goes on by itself",
+    "Permission denied": "let this user write to the table's folder; the sink goes on by itself",
+}
 
 FIRST_DELAY, LONGEST_DELAY = 0.1, 10.0
 
@@ -70,7 +76,7 @@ def commit(
     failure: Exception | None = None
     for attempt, delay in enumerate([0.0, *delays(retries)]):
         if attempt:
-            on_retry(attempt, str(failure))
+            on_retry(attempt, in_a_line(failure))
             sleep(delay)
         try:
             landed = _landed(table, change)  # also the first time: others' commits are no conflict then
@@ -90,8 +96,10 @@ def commit(
     if (landed := _last_look(table, change)) is not None:
         return Landed(landed, retries)
     guard()
+    why = in_a_line(failure)
     raise DeltaCommitFailed(
-        f"{table.spec.uri}: the commit failed {retries + 1} times; the last time: {failure}"
+        f"{table.spec.uri}: the commit failed {retries + 1} times; the last time: {why}",
+        hint=next((hint for words, hint in _HINTS.items() if words in why), None),
     ) from failure
 
 

@@ -13,7 +13,7 @@ from rivermouth import faults
 from rivermouth.delta import features, schema
 from rivermouth.delta.log import Commit, LogReplaced, LogView
 from rivermouth.delta.storage import open_filesystem
-from rivermouth.errors import DeltaWriterFailed, NotATable
+from rivermouth.errors import DeltaWriterFailed, NotATable, in_a_line
 
 DEFAULT_CHECKPOINT_INTERVAL = 100
 
@@ -119,7 +119,7 @@ def _try_open(uri: str) -> DeltaTable | None:
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
-        raise DeltaWriterFailed(f"the table {uri} cannot be opened: {error}") from error
+        raise DeltaWriterFailed(f"the table {uri} cannot be opened: {in_a_line(error)}") from error
 
 
 def _complete_protocol(delta: DeltaTable) -> None:
@@ -146,4 +146,4 @@ def _create(spec: TableSpec) -> DeltaTable:
         made = _try_open(spec.uri)  # somebody else may have created it at the same moment
         if made is not None:
             return made
-        raise DeltaWriterFailed(f"the table {spec.uri} cannot be created: {error}") from error
+        raise DeltaWriterFailed(f"the table {spec.uri} cannot be created: {in_a_line(error)}") from error
