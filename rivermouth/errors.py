@@ -153,6 +153,12 @@ class EngineFailed(RivermouthError):
     retryable = True
 
 
+class ReplayPending(RivermouthError):
+    """A replay is unfinished, or this very one is done: what to do is the operator's decision."""
+
+    code = "ReplayPending"
+
+
 class SetupError(RivermouthError):
     """Java, the jars or Spark itself cannot be had on this machine."""
 

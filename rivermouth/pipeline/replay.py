@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rivermouth.delta import progress
 from rivermouth.delta.progress import AppIds, Progress
-from rivermouth.errors import ConfigError, DataLoss, RivermouthError, SourceInvalid
+from rivermouth.errors import ConfigError, DataLoss, ReplayPending, SourceInvalid
 from rivermouth.pipeline import decide, plan
 from rivermouth.pipeline.batches import FIRST_EPOCH
 from rivermouth.pipeline.sink import Sink
@@ -19,12 +19,6 @@ from rivermouth.records import Offsets
 from rivermouth.sources.base import Place
 
 PART = "replay"
-
-
-class ReplayPending(RivermouthError):
-    """A replay is unfinished, or this very one is done: what to do is the operator's decision."""
-
-    code = "ReplayPending"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from rivermouth import faults
 from rivermouth.delta.history import overlap
 from rivermouth.delta.progress import AppIds
-from rivermouth.errors import ConfigError, Fenced, SourceInvalid
+from rivermouth.errors import ConfigError, Fenced, ReplayPending, SourceInvalid
 from rivermouth.observe.observer import Observer
 from rivermouth.pipeline import letters, replay, reset
 from rivermouth.pipeline.ownership import Identity
@@ -153,11 +153,11 @@ class TestReplay:
         whole = replay.find_range(sink, "earliest", None)
         part = replay.find_range(sink, {"numbers": {0: 10}}, {"numbers": {0: 20}})
         replay.begin(sink, whole)
-        with pytest.raises(replay.ReplayPending, match="unfinished"):
+        with pytest.raises(ReplayPending, match="unfinished"):
             replay.begin(sink, part)
         replay.begin(sink, part, abandon=True)
         assert replay.run(sink, part, never, ignore)
-        with pytest.raises(replay.ReplayPending, match="--again"):
+        with pytest.raises(ReplayPending, match="--again"):
             replay.begin(sink, part)
         replay.begin(sink, part, again=True)
         assert sink.position == {ALL: 10}
