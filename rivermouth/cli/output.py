@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 import json
+import re
 from collections.abc import Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import typer
@@ -17,6 +18,7 @@ from rich.text import Text
 from rivermouth.observe.figures import printable, whole
 
 _INDENT = "  "
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Format(str, enum.Enum):
@@ -26,16 +28,23 @@ class Format(str, enum.Enum):
     json = "json"
 
 
-def iso(moment: datetime | None) -> str | None:
-    """A moment in UTC, to the microsecond where it has any: 2026-01-01T12:00:00Z."""
+def iso(moment: datetime | int | None) -> str | None:
+    """A moment in UTC, to the microsecond where it has any: 2026-01-01T12:00:00Z.
+
+    The moment of a record, in microseconds since 1970, may lie in a year that Python does not know.
+    """
+    from numpy import datetime64
+
     if moment is None:
         return None
-    return moment.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+    micros = moment if isinstance(moment, int) else (moment - _EPOCH) // timedelta(microseconds=1)
+    return str(datetime64(micros, "us")).removesuffix(".000000") + "Z"
 
 
-def seconds(moment: datetime | None) -> str:
+def seconds(moment: datetime | int | None) -> str:
     """A moment for people, as it stands in logs; a dash for one that is not known."""
-    return "-" if moment is None else str(iso(moment.replace(microsecond=0)))
+    text = iso(moment)
+    return "-" if text is None else re.sub(r"\.\d+", "", text)
 
 
 def number(value: int | None) -> str:

@@ -1,7 +1,8 @@
 """Finds dead letters: counts of them, and the newest, however many there are.
 
 A table of dead letters may be large, so columns are read in batches, without the records' values; whole
-letters are read only for those that are shown.
+letters are read only for those that are shown. Moments are microseconds since 1970: a producer that gets them
+wrong may name a year that Python does not know.
 """
 
 from __future__ import annotations
@@ -20,14 +21,18 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow import fs
 
+from rivermouth.delta.dead_letters import SCHEMA
 from rivermouth.delta.storage import parse_uri
 from rivermouth.errors import DeltaWriterFailed
 
 _GROUP = ("sink", "reason", "topic")
 _PLACE = ("sink", "epoch", "topic", "partition", "offset")
 _ORDER = ("day", "timestamp", *_PLACE)
+_PLACES = pa.schema(
+    [pa.field(name, pa.int64() if name == "timestamp" else SCHEMA.field(name).type) for name in _ORDER]
+)
 _BATCH_ROWS = 10_000
-_LATEST = datetime.max.replace(tzinfo=timezone.utc)
+_NEVER = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -87,8 +92,8 @@ class Group:
     topic: str | None
     total: int = 0
     replayed: int = 0
-    first_time: datetime | None = None  # of the records themselves
-    last_time: datetime | None = None
+    first_time: int | None = None  # of the records themselves
+    last_time: int | None = None
     first_day: date | None = None  # on which they were met
     last_day: date | None = None
 
@@ -129,10 +134,11 @@ def newest(uris: Iterable[str], wanted: Filter, limit: int) -> list[dict[str, An
 
 def _newest_places(table: _Letters, wanted: Filter, limit: int) -> pa.Table:
     """Day by day, so that older days are not looked at once there are enough."""
-    chosen = table.schema_of(_ORDER).empty_table()
+    chosen = _PLACES.empty_table()
     for day in table.days():
         for batch in table.batches(_ORDER, wanted.expression() & (pc.field("day") == pa.scalar(day))):
-            chosen = _first(pa.concat_tables([chosen, pa.Table.from_batches([batch])]), limit)
+            found = pa.Table.from_batches([batch]).cast(_PLACES)
+            chosen = _first(pa.concat_tables([chosen, found]), limit)
         if len(chosen) >= limit:
             break
     return chosen
@@ -140,45 +146,50 @@ def _newest_places(table: _Letters, wanted: Filter, limit: int) -> pa.Table:
 
 def _first(places: pa.Table, limit: int) -> pa.Table:
     # A letter without a time comes first in its day: it tells of something rarer than a bad record.
-    times = pc.fill_null(places.column("timestamp"), _LATEST)
+    times = pc.fill_null(places.column("timestamp"), _NEVER)
     keys = places.set_column(_ORDER.index("timestamp"), "timestamp", times)
     return places.take(pc.sort_indices(keys, [(column, "descending") for column in _ORDER])[:limit])
 
 
 def _newness(letter: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (letter["day"], letter["timestamp"] or _LATEST, *(letter[column] for column in _PLACE))
+    return (
+        letter["day"],
+        _NEVER if letter["timestamp"] is None else letter["timestamp"],
+        *(letter[column] for column in _PLACE),
+    )
 
 
 class _Letters:
     """One table of dead letters, to be read."""
 
     def __init__(self, delta: DeltaTable, uri: str) -> None:
-        self.delta = delta
         # Arrow's own file system: deltalake's calls Python from threads that read ahead.
-        files = fs.SubTreeFileSystem(parse_uri(uri), fs.LocalFileSystem())
-        self.dataset: ds.Dataset = delta.to_pyarrow_dataset(filesystem=files)
-        if "replayed" not in self.dataset.schema.names:  # a table from before there were replays
-            schema = self.dataset.schema.append(pa.field("replayed", pa.timestamp("us", tz="UTC")))
-            self.dataset = self.dataset.replace_schema(schema)
+        files, parquet = fs.SubTreeFileSystem(parse_uri(uri), fs.LocalFileSystem()), ds.ParquetFileFormat()
+        self._days: set[date] = set()
+        fragments = []
+        for file in delta.to_pyarrow_dataset(filesystem=files).get_fragments():
+            # Of the log's statistics only the day is taken: where a bound is missing, as that of a time in an
+            # odd year, deltalake would have Arrow skip the file. Arrow skips by the file's own statistics.
+            day = ds.get_partition_keys(file.partition_expression)["day"]
+            fragments.append(parquet.make_fragment(file.path, files, pc.field("day") == pa.scalar(day)))
+            self._days.add(day)
+        self._dataset = ds.FileSystemDataset(fragments, SCHEMA, parquet, files)
 
     def days(self) -> list[date]:
         """The days that have letters, newest first."""
-        found = {partition["day"] for partition in self.delta.partitions()}
-        return sorted(map(date.fromisoformat, found), reverse=True)
-
-    def schema_of(self, columns: Sequence[str]) -> pa.Schema:
-        return pa.schema([self.dataset.schema.field(column) for column in columns])
+        return sorted(self._days, reverse=True)
 
     def batches(self, columns: Sequence[str] | None, condition: pc.Expression) -> Iterator[pa.RecordBatch]:
         """The letters of a condition, some thousand at a time."""
-        scanner = self.dataset.scanner(
+        scanner = self._dataset.scanner(
             columns=None if columns is None else list(columns),
             filter=condition,
             batch_size=_BATCH_ROWS,
             batch_readahead=2,
             fragment_readahead=2,
         )
-        yield from scanner.to_batches()
+        for batch in scanner.to_batches():
+            yield _in_micros(batch)
 
     def whole(self, places: pa.Table, condition: pc.Expression) -> list[dict[str, Any]]:
         """The letters of these places; one place may have more than one letter."""
@@ -209,6 +220,14 @@ def _tables(uris: Iterable[str]) -> list[_Letters]:
                 hint="check that its folder can be read",
             ) from error
     return found
+
+
+def _in_micros(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch with its moments as plain numbers."""
+    columns = [
+        column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _utc(moment: datetime) -> datetime:

@@ -175,7 +175,7 @@ def _latest(log: LogView, ids: AppIds, seen: Progress) -> tuple[Commit | None, C
 
 def _open_log(uri: str) -> LogView | None:
     filesystem, root = open_filesystem(uri)
-    delta = _open(uri, without_files=True)
+    delta = _open(uri)
     if delta is None:
         return None
     log = LogView(filesystem, f"{root}/_delta_log")
@@ -188,9 +188,9 @@ def _count(uri: str) -> int | None:
     return None if delta is None else delta.count()
 
 
-def _open(uri: str, *, without_files: bool = False) -> DeltaTable | None:
+def _open(uri: str) -> DeltaTable | None:
     try:
-        return DeltaTable(uri, without_files=without_files)
+        return DeltaTable(uri)
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
