@@ -12,7 +12,7 @@ DEV     := $(VENV)/.installed-dev
 COMPILE := $(BIN)/uv pip compile --universal --python-version 3.10 --generate-hashes --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types bench requirements clean distclean
+.PHONY: help setup demo test chaos lint types bench requirements clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F '\t' '{printf "make %-13s %s\n", $$1, $$2}'
@@ -25,6 +25,9 @@ demo: $(RUNTIME) ## watch a web shop's events land in Delta tables under ./demo-
 
 test: $(DEV) ## run the tests; all of them, also the slow ones, when CI=true
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+chaos: $(DEV) ## break a pipeline in every way we know; SEED=n repeats a run
+	CI= CHAOS_SEED=$(SEED) CHAOS_KILLS=30 $(BIN)/python -m pytest tests/chaos -m "slow or not slow" $(PYTEST_ARGS)
 
 lint: $(DEV) ## check style and formatting
 	$(BIN)/ruff check .
