@@ -28,6 +28,7 @@ from rivermouth.errors import DeltaWriterFailed
 _GROUP = ("sink", "reason", "topic")
 _PLACE = ("sink", "epoch", "topic", "partition", "offset")
 _ORDER = ("day", "timestamp", *_PLACE)
+_FILTERED = ("pipeline", "sink", "reason", "topic", "timestamp", "day", "replayed")
 _PLACES = pa.schema(
     [pa.field(name, pa.int64() if name == "timestamp" else SCHEMA.field(name).type) for name in _ORDER]
 )
@@ -113,8 +114,8 @@ def count(uris: Iterable[str], wanted: Filter) -> list[Group]:
     functions = [("day", "count"), ("replayed", "count")]
     functions += [(column, how) for column in ("timestamp", "day") for how in ("min", "max")]
     for table in _tables(uris):
-        for batch in table.batches([*_GROUP, "timestamp", "day", "replayed"], wanted.expression()):
-            for row in pa.Table.from_batches([batch]).group_by(list(_GROUP)).aggregate(functions).to_pylist():
+        for found in table.find([*_GROUP, "timestamp", "day", "replayed"], wanted):
+            for row in found.group_by(list(_GROUP)).aggregate(functions).to_pylist():
                 key = tuple(row[column] for column in _GROUP)
                 groups.setdefault(key, Group(*key)).add(row)
     return [groups[key] for key in sorted(groups, key=lambda key: tuple(map(str, key)))]
@@ -128,7 +129,7 @@ def newest(uris: Iterable[str], wanted: Filter, limit: int) -> list[dict[str, An
     places = _first(pa.concat_tables(_newest_places(table, wanted, limit) for table in tables), limit)
     found: list[dict[str, Any]] = []
     for table in tables:
-        found += table.whole(places, wanted.expression())
+        found += table.whole(places, wanted)
     return sorted(found, key=_newness, reverse=True)[:limit]
 
 
@@ -136,9 +137,8 @@ def _newest_places(table: _Letters, wanted: Filter, limit: int) -> pa.Table:
     """Day by day, so that older days are not looked at once there are enough."""
     chosen = _PLACES.empty_table()
     for day in table.days():
-        for batch in table.batches(_ORDER, wanted.expression() & (pc.field("day") == pa.scalar(day))):
-            found = pa.Table.from_batches([batch]).cast(_PLACES)
-            chosen = _first(pa.concat_tables([chosen, found]), limit)
+        for found in table.find(_ORDER, wanted, pc.field("day") == pa.scalar(day)):
+            chosen = _first(pa.concat_tables([chosen, found.cast(_PLACES)]), limit)
         if len(chosen) >= limit:
             break
     return chosen
@@ -179,30 +179,35 @@ class _Letters:
         """The days that have letters, newest first."""
         return sorted(self._days, reverse=True)
 
-    def batches(self, columns: Sequence[str] | None, condition: pc.Expression) -> Iterator[pa.RecordBatch]:
-        """The letters of a condition, some thousand at a time."""
+    def find(
+        self, columns: Sequence[str], wanted: Filter, narrow: pc.Expression | None = None
+    ) -> Iterator[pa.Table]:
+        """The letters of a filter, some thousand at a time; `narrow` lets Arrow skip what is elsewhere."""
         scanner = self._dataset.scanner(
-            columns=None if columns is None else list(columns),
-            filter=condition,
+            columns=list(dict.fromkeys([*columns, *_FILTERED])),
+            filter=narrow,
             batch_size=_BATCH_ROWS,
             batch_readahead=2,
             fragment_readahead=2,
         )
         for batch in scanner.to_batches():
-            yield _in_micros(batch)
+            # Not in the scan: Arrow cannot compare the text columns of files that delta-rs has rewritten with
+            # those files' statistics.
+            found = pa.Table.from_batches([batch]).filter(wanted.expression()).select(list(columns))
+            if len(found):
+                yield _in_micros(found)
 
-    def whole(self, places: pa.Table, condition: pc.Expression) -> list[dict[str, Any]]:
+    def whole(self, places: pa.Table, wanted: Filter) -> list[dict[str, Any]]:
         """The letters of these places; one place may have more than one letter."""
         if not len(places):
             return []
-        wanted = {tuple(row[column] for column in _PLACE) for row in places.to_pylist()}
-        for column in ("day", "sink", "epoch", "offset"):
-            condition &= pc.field(column).isin(pc.unique(places.column(column)))
+        keys = {tuple(row[column] for column in _PLACE) for row in places.to_pylist()}
+        near = [pc.field(name).isin(pc.unique(places.column(name))) for name in ("day", "epoch", "offset")]
         return [
             letter
-            for batch in self.batches(None, condition)
-            for letter in batch.to_pylist()
-            if tuple(letter[column] for column in _PLACE) in wanted
+            for found in self.find(SCHEMA.names, wanted, reduce(and_, near))
+            for letter in found.to_pylist()
+            if tuple(letter[column] for column in _PLACE) in keys
         ]
 
 
@@ -222,12 +227,13 @@ def _tables(uris: Iterable[str]) -> list[_Letters]:
     return found
 
 
-def _in_micros(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch with its moments as plain numbers."""
-    columns = [
-        column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in batch.columns
+def _in_micros(letters: pa.Table) -> pa.Table:
+    """Letters with their moments as plain numbers."""
+    fields = [
+        pa.field(field.name, pa.int64()) if pa.types.is_timestamp(field.type) else field
+        for field in letters.schema
     ]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    return letters.cast(pa.schema(fields))
 
 
 def _utc(moment: datetime) -> datetime:
