@@ -112,6 +112,7 @@ def from_note(entries: list[dict[str, Any]]) -> list[FileSpec]:
 
 
 def land(
+    main: Table,
     uri: str,
     ids: AppIds,
     epoch: int,
@@ -121,13 +122,14 @@ def land(
 ) -> None:
     """Commit an epoch's dead letters, unless they are in already."""
     table = opened(uri)
+    app_id = ids.dead_letters(main.id)
 
     def guard() -> None:
-        if table.txns.get(ids.dead_letters, 0) >= epoch:
+        if table.txns.get(app_id, 0) >= epoch:
             raise _AlreadyIn(f"the dead letters of epoch {epoch} are in")
 
     note = {"kind": "dead_letters", "pipeline": ids.pipeline, "sink": ids.sink, "epoch": epoch}
-    change = Change({ids.dead_letters: epoch}, {**note, "instance": instance}, files)
+    change = Change({app_id: epoch}, {**note, "instance": instance}, files)
     before = table.version
     try:
         commit(table, change, retries=_COMMIT_RETRIES, guard=guard, sleep=sleep)
@@ -145,10 +147,10 @@ def finish(main: Table, uri: str, ids: AppIds, progress: Progress, instance: str
     for made in main.log.backwards():
         if made.txns.get(ids.rejects) == progress.rejects:
             files = from_note(made.note["rejects"])
-            land(made.note["dead_letter_uri"], ids, progress.rejects, files, instance)
+            land(main, made.note["dead_letter_uri"], ids, progress.rejects, files, instance)
             return sum(file.rows for file in files)
     # The commit is gone with old log files; the dead-letter table may still show that nothing is owed.
-    if opened(uri).txns.get(ids.dead_letters, 0) >= progress.rejects:
+    if opened(uri).txns.get(ids.dead_letters(main.id), 0) >= progress.rejects:
         return 0
     raise ProgressLost(
         f"the dead letters of epoch {progress.rejects} may not have been committed, "

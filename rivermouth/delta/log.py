@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs as pafs
 
+_COMMIT = re.compile(r"\d{20}\.json")
 _CHECKPOINT = re.compile(
     r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?(?:\.[0-9a-f-]{36})?\.(parquet|json)$"
 )
@@ -158,6 +159,14 @@ class LogView:
         with self.filesystem.open_input_stream(f"{self.folder}/{version:020d}.json") as stream:
             return bytes(stream.read())
 
+    def newest(self) -> int:
+        """The newest version there is; -1: there is no log."""
+        return _newest(self._names())
+
+    def _names(self) -> list[str]:
+        found = self.filesystem.get_file_info(pafs.FileSelector(self.folder, allow_not_found=True))
+        return [info.base_name for info in found if info.type == pafs.FileType.File]
+
     def backwards(self) -> Iterator[Commit]:
         """The commits from the latest to the oldest that is still there."""
         for version in range(self.version, -1, -1):
@@ -167,13 +176,11 @@ class LogView:
                 return
 
     def _load(self, version: int) -> None:
-        names = [
-            info.base_name
-            for info in self.filesystem.get_file_info(pafs.FileSelector(self.folder))
-            if info.type == pafs.FileType.File
-        ]
-        base, parts = newest_checkpoint(names, version)
+        names = self._names()
         previous = self.version
+        if previous > _newest(names):
+            raise LogReplaced(self.folder)  # clean-up leaves the newest commits
+        base, parts = newest_checkpoint(names, version)
         self.txns = {}
         for part in parts:
             self.txns.update(self._checkpoint_txns(part))
@@ -198,6 +205,10 @@ class LogView:
                 return {}
             column: pa.ChunkedArray = parquet.read(columns=["txn"]).column("txn")
         return {row["appId"]: row["version"] for row in column.drop_null().to_pylist() if row["appId"]}
+
+
+def _newest(names: list[str]) -> int:
+    return max((int(name[:20]) for name in names if _COMMIT.fullmatch(name)), default=-1)
 
 
 def newest_checkpoint(names: list[str], version: int) -> tuple[int, list[str]]:

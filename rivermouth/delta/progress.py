@@ -10,8 +10,8 @@ A sink's progress is a handful of Delta `txn` actions, each an app id with a who
     rivermouth/<pipeline>/<sink>/topic/<topic>            a hash that tells a topic from its successor
 
 The same again under `.../<sink>/replay/` and `.../<sink>/dead_letters_replay/`, for what an operator sends
-through the sink a second time; and, in the dead-letter table, `.../dead_letters`, the last epoch whose dead
-letters it holds.
+through the sink a second time; and, in the dead-letter table, `.../dead_letters/<id of the main
+table>`, the last epoch whose dead letters it holds.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class AppIds:
     def rejects_landed(self) -> str:
         return self.prefix + "rejects_landed"
 
-    @property
-    def dead_letters(self) -> str:
-        return self.prefix + "dead_letters"
+    def dead_letters(self, table: str) -> str:
+        """Of the main table's id: one that is created again counts its epochs from 1."""
+        return f"{self.prefix}dead_letters/{table}"
 
     def offset(self, partition: Partition) -> str:
         return self.of("offset", partition)

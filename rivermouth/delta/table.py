@@ -37,9 +37,14 @@ class Table:
         self.delta = delta
         filesystem, root = open_filesystem(spec.uri)
         self.log = LogView(filesystem, f"{root}/_delta_log")
-        self._id = delta.metadata().id
+        self._id = str(delta.metadata().id)
         self.verify()
         self.log.advance(delta.version())
+
+    @property
+    def id(self) -> str:
+        """What tells this table from one that is created in its place."""
+        return self._id
 
     @property
     def version(self) -> int:
@@ -57,8 +62,14 @@ class Table:
         try:
             self.delta.update_incremental()
             commits = self.log.advance(self.delta.version())
-        except LogReplaced:
+            if commits is None:  # delta-rs may still hold what was there before
+                self.delta = DeltaTable(self.spec.uri)
+        except (LogReplaced, TableNotFoundError):
             raise self._replaced() from None
+        except (DeltaError, OSError):
+            if self.log.newest() < self.version:
+                raise self._replaced() from None
+            raise
         if commits is None or any(commit.changes_table for commit in commits):
             self.verify()
         return commits
@@ -66,7 +77,7 @@ class Table:
     def verify(self) -> None:
         """Raise unless the table can take the sink's events as it is now."""
         metadata, protocol = self.delta.metadata(), self.delta.protocol()
-        if metadata.id != self._id:
+        if str(metadata.id) != self._id:
             raise self._replaced()
         features.ensure_writable(
             protocol.min_writer_version,
@@ -84,8 +95,9 @@ class Table:
         )
 
     def _replaced(self) -> DeltaWriterFailed:
+        what = "dropped" if self.log.newest() < 0 else "dropped and created again"
         return DeltaWriterFailed(
-            f"the table {self.spec.uri} was dropped and created again while it was in use",
+            f"the table {self.spec.uri} was {what} while it was in use",
             hint="start again to fill the new table from the beginning",
         )
 

@@ -226,9 +226,7 @@ def signals(stop: threading.Event, patience: float) -> Iterator[None]:
 
     def last_resort() -> None:
         if not ended.wait(patience + _LAST_RESORT_SECONDS):
-            LOGGER.error(
-                "the process did not end in time and is ended; what was not committed is read again"
-            )
+            LOGGER.error("the process did not end in time and is ended; what was not committed is read again")
             os._exit(1)
 
     previous = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}

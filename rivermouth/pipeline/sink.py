@@ -256,7 +256,7 @@ class Sink:
         if files:
             faults.reach(faults.Point.BEFORE_DEAD_LETTERS)
             instance = self.identity.instance
-            dead_letters.land(self.dead_letter_uri, self.ids, epoch, files, instance, self.sleep)
+            dead_letters.land(self.table, self.dead_letter_uri, self.ids, epoch, files, instance, self.sleep)
             faults.reach(faults.Point.AFTER_DEAD_LETTERS)
 
     def task(self, epoch: int) -> Task:

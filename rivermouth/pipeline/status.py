@@ -152,7 +152,8 @@ def read_table(uri: str, dead_letter_uri: str, ids: AppIds) -> TableSide | None:
     if owed:  # or so it seems: that they are in is told by the next commit, and by their own table
         note = last_epoch.note if last_epoch else {}
         letters = _open_log(note.get("dead_letter_uri", dead_letter_uri))
-        owed = letters is None or letters.txns.get(ids.dead_letters, 0) < seen.rejects
+        app_id = ids.dead_letters(str(DeltaTable(uri).metadata().id))
+        owed = letters is None or letters.txns.get(app_id, 0) < seen.rejects
     rows = _count(dead_letter_uri)
     return TableSide(log.version, seen, last, last_epoch, restored, owed, rows)
 

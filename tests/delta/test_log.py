@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 
@@ -11,6 +12,8 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyarrow import fs
 
 from rivermouth.delta.log import LogReplaced, LogView, newest_checkpoint, parse_commit, parse_note
+from rivermouth.delta.table import Table, TableSpec
+from rivermouth.errors import DeltaWriterFailed
 
 
 def append(path, app_id: str, version: int) -> None:
@@ -134,3 +137,20 @@ def test_a_commit_that_changes_the_table_is_marked():
     assert parse_commit(1, b'{"metaData":{"id":"x"}}\n').changes_table
     assert parse_commit(1, b'{"protocol":{"minReaderVersion":1}}\n').changes_table
     assert not parse_commit(1, b'{"add":{"path":"metaData"}}\n{"commitInfo":{}}\n').changes_table
+
+
+@pytest.mark.parametrize("versions", [0, 1, 3, 6])
+def test_a_table_created_again_is_recognised_however_long_its_log_is(tmp_path, versions):
+    """Also where its log is shorter, and delta-rs still holds the old one."""
+    uri = str(tmp_path / "t")
+    schema = pa.schema([("n", pa.int64())])
+    rows = pa.table({"n": [1]})
+    for _ in range(4):
+        write_deltalake(uri, rows, mode="append")
+    table = Table(TableSpec(uri, schema), DeltaTable(uri))
+    os.rename(uri, f"{uri}-dropped")
+    for _ in range(versions):
+        write_deltalake(uri, rows, mode="append")
+    told = "dropped and created again" if versions else "was dropped while"
+    with pytest.raises(DeltaWriterFailed, match=told):
+        table.refresh()

@@ -120,7 +120,7 @@ def test_words_with_underscores_are_names_of_something():
     """A renamed key must not live on in a sentence."""
     ids = AppIds("p", "s")
     others = {*dead_letters.SCHEMA.names, "event_type", "read_committed", "rivermouth", "timestamp_ltz"}
-    others |= {ids.rejects_landed.rpartition("/")[2], ids.dead_letters.rpartition("/")[2], "timestamp_ntz"}
+    others |= {ids.rejects_landed.rpartition("/")[2], "dead_letters", "timestamp_ntz"}
     others |= {"dead_letter", "read_uncommitted", "_delta_log", "_rivermouth"}
     for file in DOCUMENTS:
         if file.name == "metrics.md":  # tests/observe has it
@@ -150,7 +150,7 @@ def test_variables_are_those_the_package_reads():
 def test_app_ids_and_dead_letter_columns_are_told_as_they_are():
     ids = AppIds("<pipeline>", "<sink>")
     prefix = "rivermouth/<pipeline>/<sink>/"
-    made = [ids.generation, ids.epoch, ids.rejects, ids.rejects_landed, ids.dead_letters]
+    made = [ids.generation, ids.epoch, ids.rejects, ids.rejects_landed, ids.dead_letters("<table>")]
     made += [ids.offset(Partition("T", 0)), ids.topic("T")]
     told = {
         codes(row[0])[0].replace("<topic>", "T").replace("<partition>", "0")

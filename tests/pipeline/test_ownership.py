@@ -156,7 +156,7 @@ def test_dead_letters_that_another_instance_landed_are_not_waited_for(instance):
     sink.claim()
     sink.run_epoch({ALL: 100})
     waited = []
-    dead_letters.land(sink.dead_letter_uri, sink.ids, 1, [], "another", waited.append)
+    dead_letters.land(sink.table, sink.dead_letter_uri, sink.ids, 1, [], "another", waited.append)
     assert waited == []
 
 
