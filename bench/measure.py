@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+
+from rivermouth.spark import java
 
 ROOT = Path(__file__).parent.parent
 
@@ -74,3 +77,9 @@ def _sample(family: psutil.Process, cpu: dict[int, float]) -> int:
         except (psutil.NoSuchProcess, psutil.ZombieProcess):
             continue
     return memory
+
+
+def machine() -> str:
+    memory = psutil.virtual_memory().total / 2**30
+    versions = f"Python {platform.python_version()}, Java {java.find().version}"
+    return f"{psutil.cpu_count()} cores, {memory:.0f} GiB, {versions}"
