@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner
 
 from rivermouth.cli import app
+from tests.docs.markdown import blocks
 from tests.processes import wait_for
 from tests.services.kafka import Message
 
@@ -108,6 +109,32 @@ def test_after_a_run_it_agrees_with_the_tables(lake, file):
     assert "sink t" not in shown and "sink u" in shown
     assert f"read 1,000, written {rows:,}, rejected {1000 - rows:,} (" in shown
     assert files(lake.folder) == before
+
+
+def documented(key: str):
+    """What docs/operator.md shows of the JSON of a command: the block with this key."""
+    shown = [json.loads(block.text) for block in blocks("json") if block.file.name == "operator.md"]
+    (found,) = [tree for tree in shown if key in tree]
+    return found
+
+
+def test_the_json_is_as_documented(lake, file):
+    lake.run(generator(count=100, broken=0.5), {"t": SINK})
+    told = documented("sinks")
+    real = json.loads(status(file, "--format", "json"))
+    assert list(real) == list(told)
+    told, real = told["sinks"]["orders"], real["sinks"]["t"]
+    assert list(real) == list(told)
+    for part in ("last_commit", "last_epoch", "dead_letters", "source"):
+        assert list(real[part]) == list(told[part]), part
+    assert list(real["last_epoch"]["counts"]) == list(told["last_epoch"]["counts"])
+    assert list(real["partitions"][0]) == list(told["partitions"][0])
+    result = CliRunner().invoke(app, ["offsets", "show", str(file), "--format", "json"])
+    assert list(json.loads(result.output)["t"]) == list(documented("orders")["orders"])
+    result = CliRunner().invoke(
+        app, ["dead-letters", "show", str(file), "--format", "ndjson", "--reason", "InvalidEncoding"]
+    )
+    assert list(json.loads(result.output.splitlines()[0])) == list(documented("value_base64"))
 
 
 def test_a_terminal_gets_the_same_words(lake, file):
