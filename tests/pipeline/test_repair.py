@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from deltalake import DeltaTable
@@ -255,3 +256,18 @@ class TestDeadLetters:
             letters.replay(first)
         assert counts(lake) == (100, 100)
         assert lake.query(self.MARKED) == [(25, 26)]
+
+    def test_the_same_line_of_two_files_of_one_moment_is_two_records(self, lake, opened, tmp_path):
+        """As `cp -p` and `tar` leave them: only the name of the file tells them apart."""
+        inbox = tmp_path / "inbox"
+        inbox.mkdir()
+        for name in "ab":
+            (inbox / name).write_text('{"n": 7}\n')
+            os.utime(inbox / name, (1_700_000_000, 1_700_000_000))
+        described = {"connector": "files", "config": {"path": str(inbox)}}
+        lake.run(described, {"t": {"schema": "n BIGINT NOT NULL, m BIGINT NOT NULL"}})
+        lake.spark.sql(f"ALTER TABLE delta.`{lake.folder / 't'}` ALTER COLUMN m DROP NOT NULL")
+        config = lake.config(described, {"t": {"schema": "n BIGINT NOT NULL, m BIGINT"}})
+        letters.replay(opened(config, part=letters.PART))
+        assert counts(lake) == (2, 1)
+        assert lake.query(self.MARKED) == [(2, 2)]
