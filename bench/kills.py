@@ -19,7 +19,7 @@ from bench.tables import ensure_whole
 from rivermouth.delta.log import parse_commit
 from tests.services.kafka import Broker
 
-EPOCHS = 20  # in which a topic is drained: a kill costs the work of one
+EPOCHS = 20  # about, in which a topic is drained: a kill costs the work of one
 PATIENCE = 300.0
 
 
@@ -96,8 +96,8 @@ class Process:
         deadline = time.monotonic() + PATIENCE
         while not condition():
             if self.process.poll() is not None or time.monotonic() > deadline:
-                told = self.said.with_suffix(".err").read_text(errors="replace")[-2000:]
-                raise SystemExit(f"waited in vain for {what}; it said: {told}")
+                self.kill()
+                raise SystemExit(f"waited in vain for {what}; it said: {self._errors()}")
             time.sleep(0.005)
 
     def times(self, log: Log, begin: float) -> Start:
@@ -115,11 +115,14 @@ class Process:
     def stop(self) -> None:
         self.process.terminate()
         if self.process.wait(PATIENCE):
-            raise SystemExit(self.said.with_suffix(".err").read_text(errors="replace")[-2000:])
+            raise SystemExit(f"it did not stop in peace; it said: {self._errors()}")
+
+    def _errors(self) -> str:
+        return self.said.with_suffix(".err").read_text(errors="replace")[-2000:]
 
 
 def measure(broker: Broker, topic: str, count: int, folder: Path) -> Round:
-    """Drain a topic into a table undisturbed, and into another with a kill when half of it is in."""
+    """Drain a topic into a table undisturbed, and into another with a kill when about half of it is in."""
     folder.mkdir()
     calm = _config(broker, topic, count, folder / "calm")
     process, log = Process(calm, folder / "calm.out"), Log(folder / "calm")
@@ -130,7 +133,8 @@ def measure(broker: Broker, topic: str, count: int, folder: Path) -> Round:
 
     killed = _config(broker, topic, count, folder / "killed")
     process, broken = Process(killed, folder / "killed.out"), Log(folder / "killed")
-    process.until(lambda: broken.look() >= count // 2, "half of the records")
+    half = count // 2 - count // EPOCHS // 2  # the first epoch may be a smaller one
+    process.until(lambda: broken.look() >= half, "half of the records")
     there = set(broken.table.glob("*.parquet"))
     process.until(lambda: set(broken.table.glob("*.parquet")) != there, "the files of the next epoch")
     moment = process.kill()
@@ -155,8 +159,8 @@ def report(rounds: list[Round], count: int) -> None:
     """Print the medians of several rounds."""
     waiting = statistics.median(each.waiting for each in rounds)
     print(f"### From kill to caught up, {waiting:,.0f} records waiting\n")
-    epochs = f"epochs of {count // EPOCHS:,}"
-    print(f"A topic of {count:,} records, {epochs}; median of {len(rounds)} rounds, seconds.\n")
+    times = "one round" if len(rounds) == 1 else f"median of {len(rounds)} rounds"
+    print(f"A topic of {count:,} records, epochs of {count // EPOCHS:,}; {times}, seconds.\n")
     print("| | until Spark is up | until the claim | draining | caught up |")
     print("|---|---|---|---|---|")
     after = _median([each.after_kill for each in rounds])

@@ -100,7 +100,7 @@ def report_epochs(seen: list[dict[str, Any]], sizes: Sizes) -> None:
     print(f"### An epoch of {RECORDS:,} records from {PARTITIONS} partitions\n")
     print(
         f"{sizes.epochs} epochs of each kind by turns, the first {LEFT_OUT} left out, "
-        f"{_times(sizes.rounds, 'process')}.\n"
+        f"median of {plural(sizes.rounds, 'process', 'processes')}.\n"
     )
     print("| part | no bad records: ms | share | 1 % bad: ms | share |")
     print("|---|---|---|---|---|")
@@ -119,8 +119,9 @@ def report_epochs(seen: list[dict[str, Any]], sizes: Sizes) -> None:
 def report_starts(told: dict[str, Any], all_told: list[dict[str, Any]], sizes: Sizes) -> None:
     print(f"### A start on {sizes.versions:,} versions and {sizes.partitions:,} partitions\n")
     spark = statistics.median(each["spark"] for each in all_told)
+    processes = plural(len(all_told), "process", "processes")
     print(
-        f"Spark itself takes {spark:.1f} s (median of {len(all_told)} processes) and is up already. "
+        f"Spark itself takes {spark:.1f} s (median of {processes}) and is up already. "
         f"Median of {sizes.starts} starts of each kind by turns, milliseconds.\n"
     )
     print("| table | open | claim | first look | together | times |")
@@ -151,18 +152,18 @@ def report_commits(told: dict[str, Any], sizes: Sizes) -> None:
     print("### A commit at a version\n")
     print(
         f"Median of {AROUND} commits around it, each of one file and the offsets of {MOVED} partitions "
-        "(or of the only one), milliseconds; the log checkpoint that is due there, once.\n"
+        "(or of the only one), milliseconds; a log checkpoint that is due there is not in it.\n"
     )
-    print("| partitions of the sink | version | commit | times | log checkpoint |")
-    print("|---|---|---|---|---|")
-    base = told["commits"]["1"][0]["commit"]
-    for partitions in ("1", str(sizes.partitions)):
-        for at in told["commits"][partitions]:
+    print("| partitions of the sink | version | epochs of this owner | commit | times | log checkpoint |")
+    print("|---|---|---|---|---|---|")
+    base = told["by version"][0]["commit"]
+    for partitions, rows in {sizes.partitions: told["by version"], 1: told["by epoch"]}.items():
+        for at in rows:
             checkpoint = f"{at['checkpoint'] * 1000:.0f}" if at["checkpoint"] else ""
             cells = f"{at['commit'] * 1000:.1f} | {at['commit'] / base:.1f} | {checkpoint}"
-            print(f"| {int(partitions):,} | {at['version']:,} | {cells} |")
+            print(f"| {partitions:,} | {at['version']:,.0f} | {at['epoch']:,.0f} | {cells} |")
     print()
 
 
-def _times(count: int, noun: str) -> str:
-    return f"median of {count} {noun}{'es' * (count > 1)}"
+def plural(count: int, one: str, more: str) -> str:
+    return f"{count} {one if count == 1 else more}"

@@ -34,6 +34,7 @@ SHORT = 10  # versions of the short table
 MOVED = 4  # partitions that have records for an epoch
 AROUND = 20  # commits a median is taken of
 PAST = 50  # versions after the last log checkpoint, of which a start reads each
+TURN = 100  # versions after which the long table gets another owner
 
 Times = dict[str, float]
 
@@ -46,18 +47,17 @@ def main(servers: str, folder: str, versions: int, partitions: int, rounds: int,
     long_table = generated(Path(folder), "long", partitions)
     short_table = generated(Path(folder), "short", 1)
     marks = [versions // 100, versions // 10, versions]
-    with_many = grow(long_table, engine, versions + PAST, "the long table")
+    made = grow(long_table, engine, versions + PAST, in_turns=True)
     grow(short_table, engine, SHORT)
     both: dict[str, Callable[[], Times]] = {
         "long": lambda: start(long_table, engine),
         "short": lambda: start(short_table, engine),
     }
     told["starts"] = by_turns(both, rounds)
-    with_one = grow(short_table, engine, marks[1] + AROUND, "the short table")
-    told["commits"] = {
-        str(partitions): [around(with_many, mark) for mark in marks],
-        "1": [around(with_one, mark) for mark in marks[:2]],
-    }
+    told["by version"] = [around(made, "version", mark) for mark in marks]
+    stretches = sorted({AROUND // 2, versions // 100, versions // 20})
+    made = grow(short_table, engine, SHORT + 2 * (rounds + 1) + stretches[-1] + AROUND)
+    told["by epoch"] = [around(made, "epoch", stretch) for stretch in stretches]
     topics = {topic: kafka(Path(folder), servers, topic) for topic in (many, one)}
     told["kafka"] = by_turns({t: lambda c=c: ask(c, engine) for t, c in topics.items()}, rounds)
     session.stop(spark)
@@ -119,15 +119,29 @@ def by_turns(jobs: dict[str, Callable[[], Times]], rounds: int) -> dict[str, Tim
     }
 
 
-def grow(config: PipelineConfig, engine: Engine, versions: int, name: str = "") -> dict[int, Times]:
+def grow(config: PipelineConfig, engine: Engine, versions: int, *, in_turns: bool = False) -> list[Times]:
     """Run epochs up to a version: all of a sink's own code, but one row in place of the Spark job.
 
-    The seconds of each commit, and of the log checkpoint after it, by version.
+    All by one owner, or by new ones in turns, each of which opens the table again. Of each epoch its number
+    among the owner's, the version, and the seconds of the commit and of the log checkpoint after it.
     """
-    sink, watch = opened(config, engine), Stopwatch()
-    sink.claim()
-    partitions = sorted(sink.position)
-    seen: dict[int, Times] = {}
+    made: list[Times] = []
+    while not made or made[-1]["version"] < versions:
+        sink = opened(config, engine)
+        sink.claim()
+        # A turn begins before the log checkpoint, so that a median around it is one owner's.
+        end = sink.table.version + TURN - (sink.table.version + AROUND // 2 + 2) % TURN
+        made += reign(sink, min(end, versions) if in_turns else versions)
+        sink.source.close()
+        if made[-1]["version"] % 1000 < TURN:
+            print(f"version {made[-1]['version']}", file=sys.stderr)
+    return made
+
+
+def reign(sink: Sink, versions: int) -> list[Times]:
+    """The epochs of one owner."""
+    watch, partitions = Stopwatch(), sorted(sink.position)
+    made: list[Times] = []
     places = [(sink.hold, "commit"), (sink.table, "checkpoint")]
     with replaced(sink_module, "execute", one_row), watch.on(*places):
         while sink.table.version < versions:
@@ -136,11 +150,9 @@ def grow(config: PipelineConfig, engine: Engine, versions: int, name: str = "") 
             sink.run_epoch({p: sink.position[p] + 1 for p in moved})
             taken = watch.take()
             checkpoint = taken.get("commit/checkpoint", 0.0)
-            seen[sink.table.version] = {"commit": taken["commit"] - checkpoint, "checkpoint": checkpoint}
-            if name and sink.table.version % 1000 == 0:
-                print(f"{name}: version {sink.table.version}", file=sys.stderr)
-    sink.source.close()
-    return seen
+            told = {"epoch": len(made) + 1, "version": sink.table.version, "checkpoint": checkpoint}
+            made.append({**told, "commit": taken["commit"] - checkpoint})
+    return made
 
 
 def one_row(_source: Any, start: Offsets, end: Offsets, task: Task, **_options: Any) -> Result:
@@ -151,14 +163,11 @@ def one_row(_source: Any, start: Offsets, end: Offsets, task: Task, **_options: 
     return Result(1, writer.close(), [], {}, None)
 
 
-def around(seen: dict[int, Times], version: int) -> Times:
-    """The median of the commits around a version, and the log checkpoint in their midst."""
-    near = [seen[n] for n in range(version - AROUND // 2, version + AROUND // 2) if n in seen]
-    return {
-        "version": version,
-        "commit": statistics.median(times["commit"] for times in near),
-        "checkpoint": max(times["checkpoint"] for times in near),
-    }
+def around(made: list[Times], key: str, number: int) -> Times:
+    """The median of the commits around a version or epoch, and the log checkpoint in their midst."""
+    near = [times for times in made if number - AROUND // 2 <= times[key] < number + AROUND // 2]
+    middle = {part: statistics.median(times[part] for times in near) for part in near[0]}
+    return {**middle, key: number, "checkpoint": max(times["checkpoint"] for times in near)}
 
 
 if __name__ == "__main__":
