@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -43,3 +44,8 @@ class Bounds(NamedTuple):
 
     earliest: int
     head: int
+
+
+def number_for(name: str) -> int:
+    """A whole number for a name, as the version of a Delta `txn` action can hold it; never 0."""
+    return (int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") >> 1) or 1

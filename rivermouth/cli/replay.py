@@ -10,6 +10,7 @@ import typer
 
 from rivermouth.cli import places
 from rivermouth.cli.places import confirm, parse_place
+from rivermouth.errors import ConfigError
 
 if TYPE_CHECKING:
     from rivermouth.config.model import PipelineConfig
@@ -21,11 +22,16 @@ if TYPE_CHECKING:
 def replay(
     file: Annotated[Path, typer.Argument(help="The config file, YAML or TOML.", metavar="FILE")],
     sink: Annotated[str, typer.Option("--sink", metavar="NAME", help="The sink whose table is repaired.")],
-    start: Annotated[str, typer.Option("--from", metavar="PLACE", help=f"Where to begin: {places.HELP}.")],
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="PLACE", help=f"Where to begin: {places.HELP}.")
+    ] = None,
     end: Annotated[
         str | None,
         typer.Option("--to", metavar="PLACE", help="Where to end; left out: as far as the sink has read."),
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Instead of a range: go on with the one that was broken off.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     again: Annotated[
         bool, typer.Option("--again", help="Also if the last replay was of this very range.")
@@ -37,8 +43,8 @@ def replay(
 ) -> None:
     """Read a range of the source again into the table, after bad rows were deleted from it.
 
-    It says first what it will do and what would be doubled. Broken off, it goes on when it is given again
-    with the same range. The pipeline may run meanwhile.
+    It says first what it will do and what would be doubled. Broken off, it goes on with --resume, or when it
+    is given again with the same range. The pipeline may run meanwhile.
     """
     from rivermouth.cli.run import load
     from rivermouth.observe import log
@@ -46,7 +52,9 @@ def replay(
     from rivermouth.spark.engine import JvmOnly
 
     log.configure("text", verbose)
-    first = parse_place(start, "--from")
+    if (start is None) != resume or (resume and end is not None):
+        raise ConfigError("which range?", hint="give --from and perhaps --to, or --resume alone")
+    first = parse_place(start, "--from") if start is not None else None
     last = parse_place(end, "--to") if end is not None else None
     config = load(file)
     choose(config, [sink])
@@ -55,7 +63,7 @@ def replay(
 
         seen = _open(config, sink, engine)
         try:
-            wanted = replays.find_range(seen, first, last)
+            wanted = replays.find_range(seen, first, last) if first is not None else replays.unfinished(seen)
             if not wanted.end:
                 typer.echo(f"sink {sink}: there is nothing in this range that the sink has read")
                 return
@@ -65,7 +73,7 @@ def replay(
             seen.source.close()
     confirm("read it again?", yes)
     if not _run(config, sink, wanted, again, abandon, verbose):
-        typer.echo("stopped before the end; the same command goes on from here", err=True)
+        typer.echo("stopped before the end; --resume goes on from here", err=True)
         raise typer.Exit(1)
 
 

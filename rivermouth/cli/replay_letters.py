@@ -31,7 +31,7 @@ def replay(
     from rivermouth.observe import log
     from rivermouth.observe.figures import plural, whole
     from rivermouth.observe.observer import Observer
-    from rivermouth.pipeline import letters
+    from rivermouth.pipeline import replay_letters as letters
     from rivermouth.pipeline.ownership import Identity
     from rivermouth.pipeline.run import make_sink, open_session
     from rivermouth.spark.engine import Engine

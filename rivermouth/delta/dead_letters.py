@@ -19,6 +19,7 @@ from rivermouth.delta.commit import Change, commit
 from rivermouth.delta.files import FileSpec
 from rivermouth.delta.progress import AppIds, Progress
 from rivermouth.delta.schema import to_delta
+from rivermouth.delta.storage import open_filesystem
 from rivermouth.delta.table import Table, TableSpec, open_table
 from rivermouth.errors import ProgressLost, RivermouthError
 from rivermouth.formats.base import Rejects
@@ -147,25 +148,44 @@ def finish(main: Table, uri: str, ids: AppIds, progress: Progress, instance: str
     for made in main.log.backwards():
         if made.txns.get(ids.rejects) == progress.rejects:
             files = from_note(made.note["rejects"])
-            land(main, made.note["dead_letter_uri"], ids, progress.rejects, files, instance)
-            return sum(file.rows for file in files)
+            for place in (made.note["dead_letter_uri"], uri):  # the second, on a machine with other folders
+                if opened(place).txns.get(ids.dead_letters(main.id), 0) >= progress.rejects:
+                    return 0
+                if _are_there(place, files):
+                    land(main, place, ids, progress.rejects, files, instance)
+                    return sum(file.rows for file in files)
+            break
     # The commit is gone with old log files; the dead-letter table may still show that nothing is owed.
     if opened(uri).txns.get(ids.dead_letters(main.id), 0) >= progress.rejects:
         return 0
     raise ProgressLost(
-        f"the dead letters of epoch {progress.rejects} may not have been committed, "
-        f"and the commit that lists them is gone from the log of {main.spec.uri}",
-        hint="restore the table's log from a backup, or fill a new table under another pipeline name",
+        f"the dead letters of epoch {progress.rejects} may not have been committed, and their files, or the "
+        f"commit that lists them in the log of {main.spec.uri}, are gone",
+        hint="bring them back from a backup; or start anew under another pipeline name",
     )
 
 
-def forget(uri: str, ids: AppIds, *, after_epoch: int) -> int:
-    """Delete the dead letters of later epochs: the sink is rewound and meets those records again."""
+def forget(uri: str, ids: AppIds, *, after: int, until: int, replays: list[str]) -> None:
+    """Take back what epochs that are undone did to the dead letters: the sink is rewound.
+
+    Those of the epochs after `after`, up to `until`, are deleted, for their records are met again; `until` is
+    the last epoch that the one who rewinds has seen, for a newer owner's are not its own. Letters that were
+    marked by the `replays` of these moments are bad again, for the events they had become are gone.
+    """
     if not DeltaTable.is_deltatable(uri):
-        return 0
+        return
     whose = f"pipeline = '{ids.pipeline}' AND sink = '{ids.sink}'"  # names have no quotes in them
-    deleted = DeltaTable(uri).delete(f"{whose} AND epoch > {after_epoch}")
-    return int(deleted.get("num_deleted_rows") or 0)
+    DeltaTable(uri).delete(f"{whose} AND epoch > {after} AND epoch <= {until}")
+    for moment in replays:
+        when = f"arrow_cast('{moment}', 'Timestamp(Microsecond, Some(\"UTC\"))')"
+        DeltaTable(uri).update(updates={"replayed": "NULL"}, predicate=f"{whose} AND replayed = {when}")
+
+
+def _are_there(uri: str, files: list[FileSpec]) -> bool:
+    """Whether nobody has vacuumed these files away."""
+    filesystem, root = open_filesystem(uri)
+    found = filesystem.get_file_info([f"{root}/{file.path}" for file in files])
+    return all(info.is_file for info in found)
 
 
 class _AlreadyIn(RivermouthError):

@@ -181,13 +181,14 @@ class LogView:
         if previous > _newest(names):
             raise LogReplaced(self.folder)  # clean-up leaves the newest commits
         base, parts = newest_checkpoint(names, version)
-        self.txns = {}
+        txns: dict[str, int] = {}
         for part in parts:
-            self.txns.update(self._checkpoint_txns(part))
-        self.version = base
+            txns.update(self._checkpoint_txns(part))
         for later in range(base + 1, version + 1):
-            self.txns.update(self.commit(later).txns)
-        self.version, self.last = version, self.commit(version)
+            txns.update(self.commit(later).txns)
+        last = self.commit(version)
+        # All at once, and only now: what fails half-way must leave the view as it was.
+        self.txns, self.version, self.last = txns, version, last
         if previous >= 0:  # what came while we did not look, as far as it is still there
             for commit in takewhile(lambda made: made.version > previous, self.backwards()):
                 if commit.restores:

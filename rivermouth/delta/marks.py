@@ -36,20 +36,22 @@ def of(records: pa.RecordBatch, kept: pa.Array | None) -> pa.RecordBatch:
     return chosen if kept is None else chosen.take(kept)
 
 
-def folder(dead_letter_uri: str, ids: AppIds) -> str:
-    """Where the notes of a sink lie: beside the dead letters, in a folder that vacuum leaves alone."""
-    return f"{dead_letter_uri}/_rivermouth/{ids.pipeline}/{ids.sink}/replays"
+def folder(dead_letter_uri: str, ids: AppIds, generation: int | None = None) -> str:
+    """Where the notes of a replay lie: beside the dead letters, in a folder that vacuum leaves alone."""
+    replays = f"{dead_letter_uri}/_rivermouth/{ids.pipeline}/{ids.sink}/replays"
+    return replays if generation is None else f"{replays}/{generation}"
 
 
 def land(
     dead_letter_uri: str,
     ids: AppIds,
+    generation: int,
     files: list[FileSpec],
     when: datetime,
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
     """Mark the dead letters that the notes name, and remove the notes; those that are gone were done with."""
-    filesystem, root = open_filesystem(folder(dead_letter_uri, ids))
+    filesystem, root = open_filesystem(folder(dead_letter_uri, ids, generation))
     paths = [f"{root}/{file.path}" for file in files]
     there = [
         path
@@ -63,10 +65,19 @@ def land(
         filesystem.delete_file(path)
 
 
-def clear(dead_letter_uri: str, ids: AppIds) -> None:
-    """Remove the notes of replays that were never committed; the owner may, once it owes none itself."""
+def clear(dead_letter_uri: str, ids: AppIds, generation: int) -> None:
+    """Remove the notes of earlier owners: they were never committed, or have been finished."""
     filesystem, root = open_filesystem(folder(dead_letter_uri, ids))
-    filesystem.delete_dir_contents(root, missing_dir_ok=True)
+    for info in filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True)):
+        if info.base_name.isdigit() and int(info.base_name) < generation:
+            filesystem.delete_dir(info.path)
+
+
+def are_there(dead_letter_uri: str, ids: AppIds) -> bool:
+    """Whether there are notes of any owner."""
+    filesystem, root = open_filesystem(folder(dead_letter_uri, ids))
+    found = filesystem.get_file_info(fs.FileSelector(root, allow_not_found=True, recursive=True))
+    return any(info.is_file for info in found)
 
 
 def _mark(uri: str, ids: AppIds, records: pa.Table, when: datetime, sleep: Callable[[float], object]) -> None:

@@ -8,6 +8,7 @@ A sink's progress is a handful of Delta `txn` actions, each an app id with a who
     rivermouth/<pipeline>/<sink>/rejects_landed           the last epoch whose dead letters are known to be in
     rivermouth/<pipeline>/<sink>/offset/<topic>/<number>  the next offset to read
     rivermouth/<pipeline>/<sink>/topic/<topic>            a hash that tells a topic from its successor
+    rivermouth/<pipeline>/<sink>/table                    a hash of the id that the table had
 
 The same again under `.../<sink>/replay/` and `.../<sink>/dead_letters_replay/`, for what an operator sends
 through the sink a second time; and, in the dead-letter table, `.../dead_letters/<id of the main
@@ -52,6 +53,10 @@ class AppIds:
     def rejects_landed(self) -> str:
         return self.prefix + "rejects_landed"
 
+    @property
+    def table(self) -> str:
+        return self.prefix + "table"
+
     def dead_letters(self, table: str) -> str:
         """Of the main table's id: one that is created again counts its epochs from 1."""
         return f"{self.prefix}dead_letters/{table}"
@@ -76,6 +81,7 @@ class Progress:
     rejects_landed: int = 0
     offsets: Offsets = field(default_factory=dict)
     topics: dict[str, int] = field(default_factory=dict)
+    table: int = 0
 
 
 def parse_offsets(txns: Mapping[str, int], ids: AppIds, kind: str = "offset") -> Offsets:
@@ -100,6 +106,7 @@ def parse(txns: Mapping[str, int], ids: AppIds) -> Progress:
         rejects_landed=txns.get(ids.rejects_landed, 0),
         offsets=parse_offsets(txns, ids),
         topics=topics,
+        table=txns.get(ids.table, 0),
     )
 
 
@@ -124,7 +131,7 @@ def pin(progress: Progress, ids: AppIds, begin: Offsets, topics: Mapping[str, in
     if back:
         raise ProgressLost(f"a claim may not move an offset the table already has: {', '.join(back)}")
     txns = {ids.offset(p): o for p, o in moved.items()}
-    txns.update({ids.topic(t): i for t, i in topics.items() if t not in progress.topics})
+    txns.update({ids.topic(t): i for t, i in topics.items() if not progress.topics.get(t)})
     return txns
 
 

@@ -72,6 +72,7 @@ class Table:
             commits = self.log.advance(self.delta.version())
             if commits is None:  # delta-rs may still hold what was there before
                 self._reopen()
+                self.log.advance(self.delta.version())  # both of one version, or a guard looks past a commit
         except (LogReplaced, TableNotFoundError):
             raise self._replaced() from None
         except (DeltaError, OSError):
@@ -110,7 +111,8 @@ class Table:
         what = "dropped" if self.log.newest() < 0 else "dropped and created again"
         return DeltaWriterFailed(
             f"the table {self.spec.uri} was {what} while it was in use",
-            hint="start again to fill the new table from the beginning",
+            hint="start again to fill the new table from the beginning; if it took the old one's place in "
+            "the same log, on_restore says what is done",
         )
 
     def checkpoint_due(self, previous: int) -> bool:
@@ -143,7 +145,9 @@ def _try_open(uri: str) -> DeltaTable | None:
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
-        raise DeltaWriterFailed(f"the table {uri} cannot be opened: {in_a_line(error)}") from error
+        # A log that cannot be understood stays so; a disk or network that fails may come back.
+        told = f"the table {uri} cannot be opened: {in_a_line(error)}"
+        raise DeltaWriterFailed(told, retryable=isinstance(error, OSError)) from error
 
 
 def _complete_protocol(delta: DeltaTable) -> None:

@@ -247,12 +247,10 @@ class SinkRewound(Event):
     """The table was restored, and the sink reads again what the restore took away (on_restore: rewind)."""
 
     level = logging.WARNING
-    version: int  # the commit that did the RESTORE
     offsets: int  # by how many offsets the sink went back
 
     def line(self) -> str:
-        told = plural(self.offsets, "offset")
-        return f"TableRestored: version {self.version} set the table back; reading {told} again"
+        return f"TableRestored: the table was set back; reading {plural(self.offsets, 'offset')} again"
 
     def apply(self, status: SinkStatus) -> None:
         _add(status.warnings, {"TableRestored": 1})

@@ -6,7 +6,7 @@ Pure: facts in, a decision out. The tests go through it as a table of cases.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rivermouth.delta.progress import Progress
@@ -56,7 +56,7 @@ def losses(
     for partition, offset in sorted(position.items()):
         bound = bounds.get(partition)
         identity = identities.get(partition.topic)
-        if identity is not None and known.topics.get(partition.topic, identity) != identity:
+        if identity is not None and (known.topics.get(partition.topic) or identity) != identity:
             resume = bound.earliest if bound else None
             found.append(Loss("recreated", partition, offset, resume, None))
         elif bound is None:
@@ -73,10 +73,12 @@ def behind(
 ) -> tuple[Offsets, dict[str, int]]:
     """Where reading goes on behind losses, and the topics that are no longer the ones the table knows."""
     recreated = {loss.partition.topic for loss in found if loss.kind == "recreated"}
-    # Partitions that a topic created again has not, or not yet, begin at their beginning too.
-    offsets = {p: 0 for p in known.offsets if p.topic in recreated}
+    gone = {loss.partition.topic for loss in found if loss.kind == "gone"}
+    # Partitions that a topic created again has not, or not yet, begin at their beginning too; so does a topic
+    # that is gone, if there is one of its name again. That it is gone is told once.
+    offsets = {p: 0 for p in known.offsets if p.topic in recreated | gone}
     offsets.update({loss.partition: loss.resume for loss in found if loss.resume is not None})
-    return offsets, {topic: identities[topic] for topic in recreated}
+    return offsets, {**{topic: identities[topic] for topic in recreated}, **dict.fromkeys(gone, 0)}
 
 
 def refuse(found: list[Loss]) -> None:
@@ -101,21 +103,25 @@ def ensure_topics(known: Progress, identities: Mapping[str, int]) -> None:
     Topics have numbers for life: one that is the same after the records were read was the same before.
     """
     for topic, identity in identities.items():
-        if known.topics.get(topic, identity) != identity:
+        if (known.topics.get(topic) or identity) != identity:
             raise SourceChanged(
                 f"topic {topic!r} was deleted and created again while its records were read",
                 hint="nothing of it is committed; the sink looks again",
             )
 
 
-def after_restore(version: int | None, policy: OnRestore) -> bool:
-    """Whether to rewind, when the table was restored by its commit `version` and this was not dealt with."""
-    if version is None:
+def after_restore(version: int | None, replaced: bool, policy: OnRestore) -> bool:
+    """Whether to rewind, when rows that the sink had landed may be gone and this was not dealt with.
+
+    The table was restored by its commit `version`, or replaced in place by another one.
+    """
+    if version is None and not replaced:
         return False
     if policy == "fail":
+        what = "replaced by another one in the same log" if replaced else f"set back by version {version}"
         raise TableRestored(
-            f"version {version} set the table back with RESTORE: rows that this sink had landed may be gone, "
-            "and its offsets are those from before"
+            f"the table was {what}: rows that this sink had landed may be gone, and its offsets are those "
+            "from before"
         )
     return policy == "rewind"
 
@@ -127,7 +133,7 @@ def rewound(now: Progress, then: Progress, pinned: Offsets) -> Progress:
     """
     offsets = {p: then.offsets.get(p, pinned.get(p, offset)) for p, offset in now.offsets.items()}
     topics = {t: then.topics.get(t, identity) for t, identity in now.topics.items()}
-    return Progress(now.generation, now.epoch, now.rejects, now.rejects_landed, offsets, topics)
+    return replace(now, offsets=offsets, topics=topics)
 
 
 @dataclass(frozen=True)

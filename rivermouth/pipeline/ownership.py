@@ -13,7 +13,7 @@ from typing import Any
 from rivermouth import faults
 from rivermouth.delta import progress
 from rivermouth.delta.commit import Change, Landed, commit
-from rivermouth.delta.log import Commit
+from rivermouth.delta.log import Commit, LogView
 from rivermouth.delta.progress import AppIds, Progress
 from rivermouth.delta.table import Table
 from rivermouth.errors import DeltaCommitFailed, RivermouthError, TableRestored
@@ -80,7 +80,7 @@ class Ownership:
                 continue
         else:
             raise DeltaCommitFailed(
-                f"sink {self.identity.sink!r} could not be claimed: others keep claiming it"
+                f"sink {self.identity.sink!r} could not be claimed: its progress kept changing"
             )
         faults.reach(faults.Point.AFTER_CLAIM)
         self.know()
@@ -100,14 +100,7 @@ class Ownership:
 
     def restored(self, seen: Progress) -> int | None:
         """The version of the newest RESTORE since an owner's last commit: one that was not dealt with."""
-        if seen.generation == 0:  # nothing of this sink was there to be taken away
-            return None
-        for made in self.table.log.backwards():
-            if made.restores:
-                return made.version
-            if self.ids.generation in made.txns:
-                return None
-        return None
+        return undealt_restore(self.table.log, self.ids, seen)
 
     def owner(self) -> str | None:
         """The instance that holds the sink now, as its latest commit names it."""
@@ -167,6 +160,18 @@ class Ownership:
             self.table.checkpoint()
         except Exception as error:  # noqa: BLE001 - the epoch is in; no checkpoint only costs time
             self.observer.emit(LogCheckpointFailed(self.identity.sink, str(error)))
+
+
+def undealt_restore(log: LogView, ids: AppIds, seen: Progress) -> int | None:
+    """The version of the newest RESTORE since the last commit of these app ids' owners, if there is one."""
+    if seen.generation == 0:  # nothing of this sink was there to be taken away
+        return None
+    for made in log.backwards():
+        if made.restores:
+            return made.version
+        if ids.generation in made.txns:
+            return None
+    return None
 
 
 class _Overtaken(RivermouthError):

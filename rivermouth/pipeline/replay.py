@@ -11,7 +11,14 @@ from dataclasses import dataclass
 
 from rivermouth.delta import progress
 from rivermouth.delta.progress import AppIds, Progress
-from rivermouth.errors import ConfigError, DataLoss, ReplayPending, SourceInvalid
+from rivermouth.errors import (
+    ConfigError,
+    DataLoss,
+    ProgressLost,
+    ReplayPending,
+    SourceChanged,
+    SourceInvalid,
+)
 from rivermouth.pipeline import decide, plan
 from rivermouth.pipeline.batches import FIRST_EPOCH
 from rivermouth.pipeline.sink import Sink
@@ -60,7 +67,13 @@ def find_range(sink: Sink, start: Place, end: Place | None) -> Range:
     main = progress.parse(sink.table.txns, AppIds(sink.ids.pipeline, sink.ids.sink))
     begin = sink.source.locate(start, main.offsets)
     stop = sink.source.locate(end, main.offsets) if end is not None else dict(main.offsets)
-    decide.ensure_topics(main, sink.source.identities(now=True))
+    try:
+        decide.ensure_topics(main, sink.source.identities(now=True))
+    except SourceChanged as error:
+        raise ProgressLost(
+            f"{error.message}, so that the table's offsets mean nothing in it",
+            hint="replay from a copy of it",
+        ) from None
     if isinstance(end, dict):
         beyond = [f"{p} to {main.offsets.get(p, 0)}" for p, o in stop.items() if o > main.offsets.get(p, 0)]
         if beyond:
@@ -85,9 +98,28 @@ def earlier(sink: Sink) -> Earlier | None:
     return Earlier(Range({p: start[p] for p in wanted}, {p: end[p] for p in wanted}), position)
 
 
+def unfinished(sink: Sink) -> Range:
+    """The range of the replay that was broken off."""
+    last = earlier(sink)
+    if last is None or last.finished:
+        raise ReplayPending(f"no replay of sink {sink.name!r} is unfinished", hint="give a range with --from")
+    return last.range
+
+
 def admit(sink: Sink, wanted: Range, *, again: bool = False, abandon: bool = False) -> bool:
     """Whether this goes on with the last replay; raises where that would be undone or done twice."""
+    sink.ensure_not_restored()
     last = earlier(sink)
+    if (
+        last is not None
+        and not last.finished
+        and not abandon
+        and sink.hold.restored(_progress(sink)) is not None
+    ):
+        raise ReplayPending(
+            "the table was set back since the last replay was broken off, so that what it landed may be gone",
+            hint="--abandon begins anew",
+        )
     if last is not None and last.range == wanted:
         if last.finished and not again:
             raise ReplayPending(
@@ -97,9 +129,13 @@ def admit(sink: Sink, wanted: Range, *, again: bool = False, abandon: bool = Fal
     elif last is not None and not last.finished and not abandon:
         raise ReplayPending(
             f"another replay of this sink is unfinished: {last.range}",
-            hint="finish it by giving its range, or give it up with --abandon; what it has landed stays",
+            hint="finish it with --resume, or give it up with --abandon; what it has landed stays",
         )
-    return last is not None and last.range == wanted and not last.finished
+    return last is not None and last.range == wanted and not last.finished and not abandon
+
+
+def _progress(sink: Sink) -> Progress:
+    return progress.parse(sink.table.txns, sink.ids)
 
 
 def begin(sink: Sink, wanted: Range, *, again: bool = False, abandon: bool = False) -> None:
@@ -110,12 +146,15 @@ def begin(sink: Sink, wanted: Range, *, again: bool = False, abandon: bool = Fal
             return {}
         old = progress.parse_offsets(sink.table.txns, sink.ids, "end")
         done = {p: o for p, o in seen.offsets.items() if p in old and p not in wanted.end}
+        main = progress.parse(sink.table.txns, AppIds(sink.ids.pipeline, sink.ids.sink))
+        # Those of the sink itself, which was compared with the source when the range was found.
+        topics = {p.topic: main.topics[p.topic] for p in wanted.end if p.topic in main.topics}
         return {
             # A partition of an earlier replay that this one has not is an empty range.
             **{sink.ids.of(kind, p): o for p, o in done.items() for kind in ("start", "end")},
             **{sink.ids.of("start", p): o for p, o in wanted.start.items()},
             **{sink.ids.of("end", p): o for p, o in wanted.end.items()},
-            **progress.place(seen, sink.ids, wanted.start, sink.source.identities()),
+            **progress.place(seen, sink.ids, wanted.start, topics),
         }
 
     sink.take_over("replay", txns, range=str(wanted))
@@ -139,9 +178,9 @@ def run(sink: Sink, wanted: Range, stopping: Callable[[], bool], told: Callable[
 def _ensure_there(sink: Sink) -> None:
     bounds = sink.source.bounds(sink.position)
     gone = [
-        f"{p}: offset {o}, but it begins at {bounds[p].earliest}"
+        f"{p}: offset {o}, but it " + (f"begins at {bounds[p].earliest}" if p in bounds else "is gone")
         for p, o in sink.position.items()
-        if o < bounds[p].earliest
+        if p not in bounds or o < bounds[p].earliest
     ]
     if gone:
         raise DataLoss(

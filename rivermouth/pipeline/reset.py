@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from rivermouth.delta import progress
 from rivermouth.delta.progress import Progress
+from rivermouth.errors import TableRestored
 from rivermouth.pipeline.sink import Sink
 from rivermouth.records import Offsets, Partition
 from rivermouth.sources.base import Place
@@ -32,9 +33,31 @@ class Move:
 
 
 def moves(sink: Sink, place: Place) -> list[Move]:
-    """What a reset to a place would do, now."""
-    known = progress.parse(sink.table.txns, sink.ids).offsets
-    return [Move(p, known.get(p), o) for p, o in sorted(sink.source.locate(place, known).items())]
+    """What a reset to a place would do, now.
+
+    The partitions that are not named stay, unless their topic was created again: then their offsets mean
+    nothing.
+    """
+    known = progress.parse(sink.table.txns, sink.ids)
+    wanted = dict(sink.source.locate(place, known.offsets))
+    bounds = sink.source.bounds(known.offsets)
+    identities = sink.source.identities(now=True)
+    recreated = {t for t, i in identities.items() if (known.topics.get(t) or i) != i}
+    for partition in known.offsets:
+        if partition.topic in recreated and partition not in wanted:
+            wanted[partition] = bounds[partition].earliest if partition in bounds else 0
+    _ensure_whole(sink, known, [p for p in bounds if p in known.offsets and p not in wanted])
+    return [Move(p, known.offsets.get(p), o) for p, o in sorted(wanted.items())]
+
+
+def _ensure_whole(sink: Sink, known: Progress, left: list[Partition]) -> None:
+    """A reset settles a RESTORE, so it must not leave partitions where they were by oversight."""
+    if left and (sink.hold.restored(known) is not None or sink.is_replaced(known)):
+        raise TableRestored(
+            "the table was set back, so that every partition needs a place, also "
+            + ", ".join(map(str, left[:5])),
+            hint="name them all, or set on_restore: rewind or continue and start the pipeline",
+        )
 
 
 def reset(sink: Sink, wanted: list[Move]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rivermouth.delta import progress
 from rivermouth.delta.progress import AppIds, Progress
 from rivermouth.delta.table import Table
@@ -9,11 +11,21 @@ from rivermouth.errors import ProgressLost
 from rivermouth.records import Offsets
 
 
-def as_restored(table: Table, ids: AppIds, restored: int) -> tuple[Progress, Offsets]:
-    """The progress that the rows of the restored table stand for, and where partitions of later began.
+@dataclass(frozen=True)
+class Then:
+    """What was so in the restored version, and what came between it and the RESTORE."""
 
-    `restored` is the version of the commit that did the RESTORE.
-    """
+    progress: Progress
+    began: Offsets  # where partitions of later began
+    replays: list[str]  # when dead letters were replayed whose events are gone
+
+
+NOTHING = Then(Progress(), {}, [])
+"""For a table that was replaced: it holds nothing of the sink."""
+
+
+def as_restored(table: Table, ids: AppIds, restored: int) -> Then:
+    """What the rows of the restored table stand for; `restored` is the version of the RESTORE."""
     log = table.log
     version = log.same_files_before(restored)
     try:
@@ -30,4 +42,9 @@ def as_restored(table: Table, ids: AppIds, restored: int) -> tuple[Progress, Off
     for made in later:
         for partition, offset in progress.parse(made.txns, ids).offsets.items():
             began.setdefault(partition, offset)  # its first offset was pinned before any of it was read
-    return then, began
+    mine = [
+        made.note
+        for made in later
+        if (made.note.get("pipeline"), made.note.get("sink")) == (ids.pipeline, ids.sink)
+    ]
+    return Then(then, began, [note["replayed"] for note in mine if "replayed" in note])

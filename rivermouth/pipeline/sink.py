@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rivermouth import faults, formats
@@ -19,7 +20,7 @@ from rivermouth.delta.progress import AppIds, Progress
 from rivermouth.delta.statistics import indexed_columns
 from rivermouth.delta.storage import parse_uri
 from rivermouth.delta.table import TableSpec, open_table
-from rivermouth.errors import DeltaCommitFailed
+from rivermouth.errors import DeltaCommitFailed, TableRestored
 from rivermouth.observe.events import (
     CommitFailed,
     DeadLettersFinished,
@@ -32,10 +33,10 @@ from rivermouth.observe.observer import Observer
 from rivermouth.pipeline import batches, decide, plan
 from rivermouth.pipeline.decide import Loss
 from rivermouth.pipeline.epoch import execute
-from rivermouth.pipeline.ownership import Identity, Ownership
-from rivermouth.pipeline.rewind import as_restored
+from rivermouth.pipeline.ownership import Identity, Ownership, undealt_restore
+from rivermouth.pipeline.rewind import NOTHING, as_restored
 from rivermouth.pipeline.task import FilePlan, Result, Task
-from rivermouth.records import Bounds, Offsets, Partition
+from rivermouth.records import Bounds, Offsets, Partition, number_for
 from rivermouth.sources.base import Source
 
 
@@ -108,7 +109,7 @@ class Sink:
         def decided(seen: Progress) -> dict[str, int]:
             (finish or self.finish_dead_letters)(seen)
             taken = {self.ids.generation: seen.generation + 1, self.ids.rejects_landed: seen.rejects}
-            return {**taken, **txns(seen)}
+            return {**taken, self.ids.table: number_for(self.table.id), **txns(seen)}
 
         self.hold.claim(decided, kind=kind, **note)
 
@@ -121,10 +122,14 @@ class Sink:
             self.finish_dead_letters(seen)
             base = self._base(seen)
             begin = self.source.resolve(base.offsets)
-            return progress.claim(seen, base, self.ids, begin, self.source.identities())
+            txns = progress.claim(seen, base, self.ids, begin, self.source.identities())
+            forgotten = {p: 0 for p in seen.offsets if p not in base.offsets and p not in begin}
+            txns.update(progress.place(seen, self.ids, forgotten, {}))
+            return {**txns, self.ids.table: number_for(self.table.id)}
 
         self.hold.claim(take_over, last_owned=last_owned)
         self.position = {p: self.progress.offsets[p] for p in begin}
+        self.position.update(self._missing(begin))
         self.observer.emit(SinkStarted(self.name, self.generation, self.progress.epoch, len(self.position)))
 
     def finish_dead_letters(self, seen: Progress) -> None:
@@ -137,16 +142,48 @@ class Sink:
 
     def _base(self, seen: Progress) -> Progress:
         """Where to start from: what the log says, or what it said of the version that was restored."""
-        restored = self.hold.restored(seen)
-        if not decide.after_restore(restored, self.settings.on_restore):
+        restored, replaced = self.hold.restored(seen), self.is_replaced(seen)
+        if not decide.after_restore(restored, replaced, self.settings.on_restore):
             return seen
-        assert restored is not None
-        then, began = as_restored(self.table, self.ids, restored)
-        base = decide.rewound(seen, then, began)
-        dead_letters.forget(self.dead_letter_uri, self.ids, after_epoch=then.epoch)  # they are met again
-        moved = sum(seen.offsets[p] - base.offsets[p] for p in base.offsets)
-        self.observer.emit(SinkRewound(self.name, restored, moved))
+        then = NOTHING
+        if restored is not None and not replaced:
+            then = as_restored(self.table, self.ids, restored)
+        base = (
+            replace(seen, offsets={}, topics={})
+            if replaced
+            else decide.rewound(seen, then.progress, then.began)
+        )
+        dead_letters.forget(
+            self.dead_letter_uri, self.ids, after=then.progress.epoch, until=seen.epoch, replays=then.replays
+        )
+        moved = sum(offset - base.offsets.get(p, 0) for p, offset in seen.offsets.items())
+        self.observer.emit(SinkRewound(self.name, moved))
         return base
+
+    def is_replaced(self, seen: Progress) -> bool:
+        """Whether this is another table than the one the log's progress speaks of."""
+        return seen.table not in (0, number_for(self.table.id))
+
+    def _missing(self, begin: Offsets) -> Offsets:
+        """What the table knows of topics that should be there and are not, and has not told yet."""
+        there = {partition.topic for partition in begin}
+        return {
+            partition: offset
+            for partition, offset in self.progress.offsets.items()
+            if partition.topic not in there
+            and self.source.expects(partition.topic)
+            and self.progress.topics.get(partition.topic) != 0
+        }
+
+    def ensure_not_restored(self) -> None:
+        """Refuse a replay into a table that was set back, before the sink itself has dealt with that."""
+        main = AppIds(self.ids.pipeline, self.ids.sink)
+        seen = progress.parse(self.table.txns, main)
+        if undealt_restore(self.table.log, main, seen) is not None or self.is_replaced(seen):
+            raise TableRestored(
+                "the table was set back or replaced, and the sink has not dealt with that yet",
+                hint="start the pipeline with on_restore: rewind or continue first, or use `offsets reset`",
+            )
 
     def look(self) -> Offsets:
         """The heads of the source now; what is new is taken up, and what is lost is dealt with."""

@@ -95,6 +95,10 @@ class Source(ABC):
         """
         return {}
 
+    def expects(self, topic: str) -> bool:
+        """Whether a topic that the table knows should be there: one that is not is a loss."""
+        return False
+
     def locate(self, place: Place, position: Offsets) -> Offsets:
         """The offsets of a place, for every partition it speaks of; for `rivermouth offsets` and `replay`."""
         bounds = self.bounds(position)

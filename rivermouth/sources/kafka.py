@@ -6,7 +6,6 @@ reader gets: there is one security dialect, that of the Java client.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import time
@@ -17,7 +16,7 @@ from pydantic import Field, field_validator, model_validator
 
 from rivermouth.config.model import Model
 from rivermouth.config.values import problem
-from rivermouth.records import Bounds, Offsets, Partition
+from rivermouth.records import Bounds, Offsets, Partition, number_for
 from rivermouth.sources.base import Place, RecordsPerOffset, Scope, Source, located
 from rivermouth.sources.kafka_admin import Admin, Topic
 from rivermouth.sources.kafka_group import GroupOffsets
@@ -168,6 +167,10 @@ class Kafka(Source):
     def bounds(self, position: Offsets) -> dict[Partition, Bounds]:
         partitions = self._look()
         heads = self._admin.offsets(partitions, "latest")
+        # A reader of uncommitted records may be past the head that an open transaction leaves to others.
+        ahead = [p for p in partitions if position.get(p, 0) > heads[p]]
+        ends = self._admin.offsets(ahead, "latest", "read_uncommitted")
+        heads.update({p: position[p] for p in ahead if position[p] <= ends[p]})
         return {p: Bounds(self._earliest.get(p, 0), heads[p]) for p in partitions}
 
     def identities(self, *, now: bool = False) -> dict[str, int]:
@@ -175,7 +178,7 @@ class Kafka(Source):
             there = self._admin.identities(self._topics)
         else:
             there = {name: topic.identity for name, topic in self._topics.items()}
-        return {name: _hash(identity) for name, identity in there.items()}
+        return {name: number_for(identity) for name, identity in there.items()}
 
     def read(self, start: Offsets, end: Offsets) -> DataFrame:
         cores = self.spark.sparkContext.defaultParallelism
@@ -215,11 +218,13 @@ class Kafka(Source):
         return self._partitions
 
     def _names(self) -> list[str]:
-        there = self.config.topics
-        if there is None:
-            pattern = re.compile(self.config.topic_pattern)
-            there = [name for name in self._admin.topic_names() if pattern.fullmatch(name)]
-        return [name for name in there if self.scope.takes(name)]
+        there = self._admin.topic_names() if self.config.topics is None else self.config.topics
+        return [name for name in there if self.expects(name)]
+
+    def expects(self, topic: str) -> bool:
+        named = self.config.topics
+        wanted = re.fullmatch(self.config.topic_pattern, topic) if named is None else topic in named
+        return bool(wanted) and self.scope.takes(topic)
 
 
 def _text(value: Any) -> Any:
@@ -235,11 +240,6 @@ def _is_number(value: Any) -> bool:
             return False
         return True
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _hash(text: str) -> int:
-    """A number that fits a `txn` action's version."""
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 def _by_topic(offsets: Offsets) -> dict[str, dict[int, int]]:

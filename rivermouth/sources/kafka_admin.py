@@ -48,6 +48,7 @@ class Admin:
         self._properties = {**patience, **properties}
         self._isolation_level = isolation_level
         self._made: Any = None
+        self._cluster = ""
         self._questions: dict[str, tuple[tuple[Partition, ...], Any]] = {}
 
     @property
@@ -64,36 +65,41 @@ class Admin:
 
     def topics(self, names: Iterable[str]) -> dict[str, Topic]:
         """These topics; one that does not exist is an error."""
-        cluster, described = self._describe(names)
+        self._cluster = self._ask(lambda admin: admin.describeCluster().clusterId().get())
+        described = self._describe(names)
         # They are numbered from 0; a call for each of a thousand would take long.
         return {
-            name: Topic(f"{cluster}/{topic.topicId().toString()}", tuple(range(topic.partitions().size())))
+            name: Topic(
+                f"{self._cluster}/{topic.topicId().toString()}", tuple(range(topic.partitions().size()))
+            )
             for name, topic in described.items()
         }
 
     def identities(self, names: Iterable[str]) -> dict[str, str]:
-        """What tells each of these topics from one that has its name after it."""
-        cluster, described = self._describe(names)
-        return {name: f"{cluster}/{topic.topicId().toString()}" for name, topic in described.items()}
+        """What tells each of these topics, described before, from one that has its name after it."""
+        described = self._describe(names)
+        return {name: f"{self._cluster}/{topic.topicId().toString()}" for name, topic in described.items()}
 
-    def _describe(self, names: Iterable[str]) -> tuple[str, dict[str, Any]]:
+    def _describe(self, names: Iterable[str]) -> dict[str, Any]:
         question = self._jvm.java.util.ArrayList()
         for name in names:
             question.add(name)
-        cluster = self._ask(lambda admin: admin.describeCluster().clusterId().get())
         answers = self._ask(lambda admin: admin.describeTopics(question).topicNameValues())
-        return cluster, {name: self._answer(name, answers.get(name)) for name in question}
+        return {name: self._answer(name, answers.get(name)) for name in question}
 
     def _answer(self, topic: str, future: Any) -> Any:
         return self._ask(lambda admin: future.get(), topic)
 
-    def offsets(self, partitions: Iterable[Partition], at: str | datetime) -> Offsets:
+    def offsets(
+        self, partitions: Iterable[Partition], at: str | datetime, isolation_level: str | None = None
+    ) -> Offsets:
         """The offsets of partitions at a place or a moment; -1 where there is no record that late."""
         wanted = tuple(partitions)
         if not wanted:
             return {}
         question = self._question(wanted, at)
-        level = getattr(self._kafka.common.IsolationLevel, self._isolation_level.upper())
+        chosen = isolation_level or self._isolation_level
+        level = getattr(self._kafka.common.IsolationLevel, chosen.upper())
         options = self._kafka.clients.admin.ListOffsetsOptions(level)
         # As one text: an answer for a thousand partitions would otherwise take some thousand calls.
         answer = str(self._ask(lambda admin: admin.listOffsets(question, options).all().get().toString()))
@@ -132,7 +138,7 @@ class Admin:
         return self._ask(lambda admin: admin.alterConsumerGroupOffsets(group, question).all())
 
     def settle(self, future: Any) -> str | None:
-        """Why a future failed, if it did; one that takes longer than two seconds is left alone."""
+        """Why a future failed, if it did; to take longer than two seconds is to fail."""
         from py4j.protocol import Py4JError, Py4JJavaError
 
         try:

@@ -49,9 +49,9 @@ class GroupOffsets:
         self._settle()
         try:
             self._future = self._admin.commit_group(self._group, new)
+            self._told.update(new)
         except RivermouthError as error:
             self._complain(error.message)
-        self._told.update(new)
         ended = time.monotonic()
         self._next = ended + max(_SECONDS, _SHARE * (ended - began))
 
@@ -59,6 +59,7 @@ class GroupOffsets:
         if self._future is not None:
             future, self._future = self._future, None
             if why := self._admin.settle(future):
+                self._told.clear()  # to be told again
                 self._complain(why)
 
     def _complain(self, why: str) -> None:

@@ -67,7 +67,8 @@ def test_a_long_list_of_losses_is_cut():
     [
         ([Loss("expired", A, 5, 10, 5)], {A: 10}, {}),
         ([Loss("truncated", A, 25, 20, None)], {A: 20}, {}),
-        ([Loss("gone", A, 5, None, None)], {}, {}),
+        # That a topic is gone is told once; one of its name is a new one.
+        ([Loss("gone", A, 5, None, None)], {A: 0, B: 0}, {"a": 0}),
         # A partition that the new topic has not must not be taken up later where the old one was.
         ([Loss("recreated", A, 5, 3, None)], {A: 3, B: 0}, {"a": 2}),
         ([Loss("recreated", A, 5, 3, None), Loss("recreated", B, 7, None, None)], {A: 3, B: 0}, {"a": 2}),
@@ -79,22 +80,26 @@ def test_where_reading_goes_on(found, offsets, topics):
 
 
 @pytest.mark.parametrize(
-    ("version", "policy", "expected"),
+    ("version", "replaced", "policy", "expected"),
     [
-        (None, "fail", False),
-        (None, "rewind", False),
-        (None, "continue", False),
-        (7, "rewind", True),
-        (7, "continue", False),
-        (7, "fail", TableRestored),
+        (None, False, "fail", False),
+        (None, False, "rewind", False),
+        (None, False, "continue", False),
+        (7, False, "rewind", True),
+        (7, False, "continue", False),
+        (7, False, "fail", "set back by version 7"),
+        (None, True, "rewind", True),
+        (None, True, "continue", False),
+        (None, True, "fail", "replaced by another one"),
+        (7, True, "fail", "replaced by another one"),
     ],
 )
-def test_after_a_restore(version, policy, expected):
-    if expected is TableRestored:
-        with pytest.raises(TableRestored, match="version 7"):
-            decide.after_restore(version, policy)
+def test_after_a_restore(version, replaced, policy, expected):
+    if isinstance(expected, str):
+        with pytest.raises(TableRestored, match=expected):
+            decide.after_restore(version, replaced, policy)
     else:
-        assert decide.after_restore(version, policy) is expected
+        assert decide.after_restore(version, replaced, policy) is expected
 
 
 def test_a_rewind_takes_the_offsets_of_then_and_where_later_partitions_began():
@@ -103,6 +108,12 @@ def test_a_rewind_takes_the_offsets_of_then_and_where_later_partitions_began():
     assert decide.rewound(now, then, {A: 30, B: 2}) == Progress(
         5, 9, 8, 8, {A: 10, B: 2, Partition("b", 0): 40}, {"a": 1, "b": 3}
     )
+
+
+def test_a_topic_that_was_told_as_gone_may_come_back():
+    known = Progress(offsets={A: 0}, topics={"a": 0})
+    assert decide.losses(known, {A: 0}, {A: Bounds(0, 9)}, {"a": 2}) == []
+    decide.ensure_topics(known, {"a": 2})
 
 
 def test_what_was_read_from_another_topic_is_not_committed():

@@ -13,7 +13,8 @@ from rivermouth.delta.history import overlap
 from rivermouth.delta.progress import AppIds
 from rivermouth.errors import ConfigError, Fenced, ReplayPending, SourceInvalid
 from rivermouth.observe.observer import Observer
-from rivermouth.pipeline import letters, replay, reset
+from rivermouth.pipeline import replay, reset
+from rivermouth.pipeline import replay_letters as letters
 from rivermouth.pipeline.ownership import Identity
 from rivermouth.pipeline.run import make_sink
 from rivermouth.records import Partition

@@ -52,8 +52,9 @@ def replay(sink: Sink, condition: str = "true") -> Result:
             f"sink {sink.name!r} has write_mode overwrite, where an epoch replaces the table",
             hint="dead letters cannot be replayed into such a table",
         )
+    sink.ensure_not_restored()
     sink.take_over(PART, lambda seen: {}, finish=lambda seen: finish(sink, seen))
-    marks.clear(sink.dead_letter_uri, sink.ids)
+    marks.clear(sink.dead_letter_uri, sink.ids, sink.generation)
     table = dead_letters.opened(sink.dead_letter_uri)
     whose = f"pipeline = '{sink.ids.pipeline}' AND sink = '{sink.ids.sink}' AND replayed IS NULL"
     records = f"reason <> '{dead_letters.RECORDS_LOST}'"  # a gap row is no record
@@ -61,7 +62,9 @@ def replay(sink: Sink, condition: str = "true") -> Result:
         sink.source.spark, sink.dead_letter_uri, table.version, f"{whose} AND {records} AND ({condition})"
     )
     epoch = sink.progress.epoch + 1
-    notes = FilePlan(marks.folder(sink.dead_letter_uri, sink.ids), marks.SCHEMA, (), "snappy", 1 << 30)
+    notes = FilePlan(
+        marks.folder(sink.dead_letter_uri, sink.ids, sink.generation), marks.SCHEMA, (), "snappy", 1 << 30
+    )
     task = replace(sink.task(epoch), dead_letters=None, marks=notes)
     result = execute(letters, {}, {}, task, fail_on_bad_record=False)
     faults.reach(faults.Point.AFTER_JOB)
@@ -80,8 +83,10 @@ def replay(sink: Sink, condition: str = "true") -> Result:
     sink.hold.commit(Change(txns, note, result.events))
     sink.hold.know()
     faults.reach(faults.Point.BEFORE_DEAD_LETTERS)
-    marks.land(sink.dead_letter_uri, sink.ids, result.marks, now, sink.sleep)
+    marks.land(sink.dead_letter_uri, sink.ids, sink.generation, result.marks, now, sink.sleep)
     faults.reach(faults.Point.AFTER_DEAD_LETTERS)
+    done = {sink.ids.rejects_landed: epoch, sink.ids.generation: sink.generation}
+    sink.hold.commit(Change(done, sink.hold.note("dead-letter replay marked")))
     return result
 
 
@@ -93,8 +98,11 @@ def finish(sink: Sink, seen: Progress) -> None:
         if made.txns.get(sink.ids.rejects) == seen.rejects:
             files = dead_letters.from_note(made.note["marks"])
             when = datetime.fromisoformat(made.note["replayed"])
-            marks.land(made.note["dead_letter_uri"], sink.ids, files, when, sink.sleep)
+            generation = made.note["generation"]
+            marks.land(made.note["dead_letter_uri"], sink.ids, generation, files, when, sink.sleep)
             return
+    if not marks.are_there(sink.dead_letter_uri, sink.ids):  # they are removed when their letters are marked
+        return
     raise ProgressLost(
         f"the last replay of dead letters of sink {sink.name!r} may not have marked them, and the commit "
         f"that lists them is gone from the log of {sink.table_uri}",
