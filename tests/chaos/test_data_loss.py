@@ -1,9 +1,15 @@
-"""7: the source has lost records before they were read, or a topic is no longer the one it was."""
+"""The source has lost records before they were read, or a topic is no longer the one it was."""
 
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import Producer
 
+from rivermouth.observe.observer import Observer
+from rivermouth.pipeline import reset
+from rivermouth.pipeline.ownership import Identity
+from rivermouth.pipeline.run import make_sink
+from rivermouth.spark.engine import Engine
 from tests.services.kafka import Message
 
 SINK = {"schema": "n BIGINT NOT NULL"}
@@ -95,11 +101,6 @@ def test_a_topic_of_a_pattern_that_is_deleted_while_the_sink_runs(lake, kafka, s
     kafka.produce(gone, numbers(0, 5))
     kafka.produce(stays, numbers(5, 10))
     described = source(topic_pattern="chaos-pattern-.*")
-    from rivermouth.observe.observer import Observer
-    from rivermouth.pipeline.ownership import Identity
-    from rivermouth.pipeline.run import make_sink
-    from rivermouth.spark.engine import Engine
-
     config = lake.config(described, {"t": {**SINK, "on_data_loss": "continue"}})
     observer = Observer(config.pipeline, {"t": config.sinks["t"].config.flush_interval})
     sink = make_sink(config, Identity.new(config.pipeline, "t"), Engine(lake.spark), observer)
@@ -113,3 +114,65 @@ def test_a_topic_of_a_pattern_that_is_deleted_while_the_sink_runs(lake, kafka, s
     sink.source.close()
     assert landed(lake) == list(range(12))
     assert [row[:3] for row in lake.query(GAPS)] == [(gone, 0, 5)]
+
+
+def test_a_topic_of_a_pattern_that_is_deleted_while_the_sink_is_down(lake, kafka, source, statuses):
+    """It is told, at every start or once, and one of its name that comes later is a new one."""
+    gone, stays = kafka.create_topic("chaos-down"), kafka.create_topic("chaos-down")
+    kafka.produce(gone, numbers(0, 5))
+    kafka.produce(stays, numbers(5, 10))
+    described = source(topic_pattern="chaos-down-.*")
+    lake.run(described, {"t": SINK})
+    kafka.delete_topic(gone)
+    kafka.produce(stays, numbers(10, 12))
+    for _ in range(2):
+        seen = statuses(lake.run(described, {"t": SINK}))["t"]
+        assert (seen.phase, seen.last_error.code) == ("failed", "DataLoss")
+        assert f"{gone}/0 is gone" in seen.last_error.message
+    for _ in range(2):
+        lake.run(described, {"t": {**SINK, "on_data_loss": "continue"}})
+    assert landed(lake) == list(range(12))
+    assert [row[:3] for row in lake.query(GAPS)] == [(gone, 0, 5)]
+    kafka.create_named_topic(gone)
+    kafka.produce(gone, numbers(100, 103))
+    seen = statuses(lake.run(described, {"t": SINK}))["t"]
+    assert seen.phase == "stopped"
+    assert landed(lake) == [*range(12), *range(100, 103)]
+
+
+def test_records_of_an_open_transaction_that_were_read_uncommitted_are_no_loss(lake, kafka, source, statuses):
+    topic = kafka.create_topic()
+    kafka.produce(topic, numbers(0, 5))
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": f"open-{topic}"})
+    producer.init_transactions()
+    producer.begin_transaction()
+    for message in numbers(5, 10):
+        producer.produce(topic, message.value, partition=0)
+    producer.flush()
+    lake.run(source(topics=[topic], isolation_level="read_uncommitted"), {"t": SINK})
+    assert landed(lake) == list(range(10))
+    for end in (producer.flush, producer.commit_transaction):  # still open, and then not
+        seen = statuses(lake.run(source(topics=[topic]), {"t": {**SINK, "on_data_loss": "continue"}}))["t"]
+        assert (seen.phase, seen.gaps) == ("stopped", 0)
+        end()
+    lake.run(source(topics=[topic]), {"t": SINK})
+    assert landed(lake) == list(range(10))
+
+
+def test_a_reset_of_one_partition_of_a_topic_created_again_resets_the_others_too(lake, kafka, source):
+    topic = kafka.create_topic(partitions=2)
+    kafka.produce(topic, [*numbers(0, 20), *numbers(100, 120, partition=1)])
+    described = source(topics=[topic])
+    lake.run(described, {"t": SINK})
+    kafka.delete_topic(topic)
+    kafka.create_named_topic(topic, partitions=2)
+    kafka.produce(topic, [*numbers(200, 230), *numbers(300, 330, partition=1)])
+    config = lake.config(described, {"t": SINK})
+    observer = Observer(config.pipeline, {"t": config.sinks["t"].config.flush_interval})
+    sink = make_sink(config, Identity.new(config.pipeline, "t"), Engine(lake.spark), observer)
+    moves = reset.moves(sink, {topic: {0: 10}})
+    assert [(move.partition.number, move.after) for move in moves] == [(0, 10), (1, 0)]
+    reset.reset(sink, moves)
+    sink.source.close()
+    lake.run(described, {"t": SINK})
+    assert landed(lake) == [*range(20), *range(100, 120), *range(210, 230), *range(300, 330)]

@@ -1,4 +1,4 @@
-"""11: someone sets the table back to an older version with RESTORE."""
+"""Someone sets the table back to an older version with RESTORE."""
 
 from __future__ import annotations
 
