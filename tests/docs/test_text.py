@@ -151,7 +151,7 @@ def test_app_ids_and_dead_letter_columns_are_told_as_they_are():
     ids = AppIds("<pipeline>", "<sink>")
     prefix = "rivermouth/<pipeline>/<sink>/"
     made = [ids.generation, ids.epoch, ids.rejects, ids.rejects_landed, ids.dead_letters("<table>")]
-    made += [ids.offset(Partition("T", 0)), ids.topic("T")]
+    made += [ids.table, ids.offset(Partition("T", 0)), ids.topic("T")]
     told = {
         codes(row[0])[0].replace("<topic>", "T").replace("<partition>", "0")
         for row in rows(ROOT / "docs" / "exactly-once.md", "app id `rivermouth/<pipeline>/<sink>/...`")
