@@ -66,9 +66,11 @@ def test_a_command_that_is_shown_exists_with_its_options(line):
         if arguments[0].startswith("-"):
             assert arguments in (["--help"], ["--version"])
             return
-        command = group.commands[arguments[0]]  # type: ignore[attr-defined]
-        if len(arguments) > 1:
-            command.make_context(arguments[0], arguments[1:])
+        command = group.commands[arguments.pop(0)]  # type: ignore[attr-defined]
+        while arguments and hasattr(command, "commands"):
+            command = command.commands[arguments.pop(0)]
+        if arguments:
+            command.make_context(line, arguments)
     else:
         assert program in (".", "curl"), f"{program} is not a command of ours"
 
