@@ -13,12 +13,13 @@ from typing import Any
 from rivermouth import faults
 from rivermouth.delta import progress
 from rivermouth.delta.commit import Change, Landed, commit
-from rivermouth.delta.log import Commit, LogView
+from rivermouth.delta.log import Commit
 from rivermouth.delta.progress import AppIds, Progress
 from rivermouth.delta.table import Table
 from rivermouth.errors import DeltaCommitFailed, RivermouthError, TableRestored
 from rivermouth.observe.events import CommitRetried, LogCheckpointFailed
 from rivermouth.observe.observer import Observer
+from rivermouth.pipeline.rewind import undealt_restore
 
 _CLAIM_ATTEMPTS = 20
 
@@ -160,18 +161,6 @@ class Ownership:
             self.table.checkpoint()
         except Exception as error:  # noqa: BLE001 - the epoch is in; no checkpoint only costs time
             self.observer.emit(LogCheckpointFailed(self.identity.sink, str(error)))
-
-
-def undealt_restore(log: LogView, ids: AppIds, seen: Progress) -> int | None:
-    """The version of the newest RESTORE since the last commit of these app ids' owners, if there is one."""
-    if seen.generation == 0:  # nothing of this sink was there to be taken away
-        return None
-    for made in log.backwards():
-        if made.restores:
-            return made.version
-        if ids.generation in made.txns:
-            return None
-    return None
 
 
 class _Overtaken(RivermouthError):

@@ -21,6 +21,7 @@ from rivermouth.errors import (
 )
 from rivermouth.pipeline import decide, plan
 from rivermouth.pipeline.batches import FIRST_EPOCH
+from rivermouth.pipeline.rewind import ensure_dealt_with
 from rivermouth.pipeline.sink import Sink
 from rivermouth.records import Offsets
 from rivermouth.sources.base import Place
@@ -108,7 +109,7 @@ def unfinished(sink: Sink) -> Range:
 
 def admit(sink: Sink, wanted: Range, *, again: bool = False, abandon: bool = False) -> bool:
     """Whether this goes on with the last replay; raises where that would be undone or done twice."""
-    sink.ensure_not_restored()
+    ensure_dealt_with(sink.table, sink.ids)
     last = earlier(sink)
     if (
         last is not None

@@ -17,6 +17,7 @@ from rivermouth.delta.commit import Change
 from rivermouth.delta.progress import Progress
 from rivermouth.errors import ConfigError, ProgressLost
 from rivermouth.pipeline.epoch import execute
+from rivermouth.pipeline.rewind import ensure_dealt_with
 from rivermouth.pipeline.sink import Sink
 from rivermouth.pipeline.task import FilePlan, Result
 from rivermouth.records import RECORD_SCHEMA, Offsets
@@ -52,7 +53,7 @@ def replay(sink: Sink, condition: str = "true") -> Result:
             f"sink {sink.name!r} has write_mode overwrite, where an epoch replaces the table",
             hint="dead letters cannot be replayed into such a table",
         )
-    sink.ensure_not_restored()
+    ensure_dealt_with(sink.table, sink.ids)
     sink.take_over(PART, lambda seen: {}, finish=lambda seen: finish(sink, seen))
     marks.clear(sink.dead_letter_uri, sink.ids, sink.generation)
     table = dead_letters.opened(sink.dead_letter_uri)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from rivermouth.delta import progress
 from rivermouth.delta.progress import Progress
 from rivermouth.errors import TableRestored
+from rivermouth.pipeline.rewind import is_replaced
 from rivermouth.pipeline.sink import Sink
 from rivermouth.records import Offsets, Partition
 from rivermouth.sources.base import Place
@@ -52,7 +53,7 @@ def moves(sink: Sink, place: Place) -> list[Move]:
 
 def _ensure_whole(sink: Sink, known: Progress, left: list[Partition]) -> None:
     """A reset settles a RESTORE, so it must not leave partitions where they were by oversight."""
-    if left and (sink.hold.restored(known) is not None or sink.is_replaced(known)):
+    if left and (sink.hold.restored(known) is not None or is_replaced(sink.table, known)):
         raise TableRestored(
             "the table was set back, so that every partition needs a place, also "
             + ", ".join(map(str, left[:5])),

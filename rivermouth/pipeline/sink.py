@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from rivermouth import faults, formats
@@ -17,10 +16,9 @@ from rivermouth.delta import dead_letters, progress
 from rivermouth.delta.commit import Change, Landed
 from rivermouth.delta.files import FileSpec
 from rivermouth.delta.progress import AppIds, Progress
-from rivermouth.delta.statistics import indexed_columns
 from rivermouth.delta.storage import parse_uri
 from rivermouth.delta.table import TableSpec, open_table
-from rivermouth.errors import DeltaCommitFailed, TableRestored
+from rivermouth.errors import DeltaCommitFailed
 from rivermouth.observe.events import (
     CommitFailed,
     DeadLettersFinished,
@@ -33,9 +31,10 @@ from rivermouth.observe.observer import Observer
 from rivermouth.pipeline import batches, decide, plan
 from rivermouth.pipeline.decide import Loss
 from rivermouth.pipeline.epoch import execute
-from rivermouth.pipeline.ownership import Identity, Ownership, undealt_restore
-from rivermouth.pipeline.rewind import NOTHING, as_restored
-from rivermouth.pipeline.task import FilePlan, Result, Task
+from rivermouth.pipeline.outputs import Outputs
+from rivermouth.pipeline.ownership import Identity, Ownership
+from rivermouth.pipeline.rewind import is_replaced, rewind
+from rivermouth.pipeline.task import Result, Task
 from rivermouth.records import Bounds, Offsets, Partition, number_for
 from rivermouth.sources.base import Source
 
@@ -81,6 +80,9 @@ class Sink:
         if self.settings.on_bad_record == "dead_letter":
             # Now, not when the first bad record comes: a table that does not fit should be told at the start.
             dead_letters.opened(self.dead_letter_uri)
+        self.outputs = Outputs(
+            self.settings, self.ids, self.format.schema, self.table_uri, self.dead_letter_uri
+        )
         retries = self.settings.max_commit_retries
         self.hold = Ownership(identity, self.table, self.ids, observer, _fingerprint(config), retries, sleep)
         self.position: Offsets = {}
@@ -142,27 +144,13 @@ class Sink:
 
     def _base(self, seen: Progress) -> Progress:
         """Where to start from: what the log says, or what it said of the version that was restored."""
-        restored, replaced = self.hold.restored(seen), self.is_replaced(seen)
+        restored, replaced = self.hold.restored(seen), is_replaced(self.table, seen)
         if not decide.after_restore(restored, replaced, self.settings.on_restore):
             return seen
-        then = NOTHING
-        if restored is not None and not replaced:
-            then = as_restored(self.table, self.ids, restored)
-        base = (
-            replace(seen, offsets={}, topics={})
-            if replaced
-            else decide.rewound(seen, then.progress, then.began)
-        )
-        dead_letters.forget(
-            self.dead_letter_uri, self.ids, after=then.progress.epoch, until=seen.epoch, replays=then.replays
-        )
+        base = rewind(self.table, self.ids, seen, self.dead_letter_uri)
         moved = sum(offset - base.offsets.get(p, 0) for p, offset in seen.offsets.items())
         self.observer.emit(SinkRewound(self.name, moved))
         return base
-
-    def is_replaced(self, seen: Progress) -> bool:
-        """Whether this is another table than the one the log's progress speaks of."""
-        return seen.table not in (0, number_for(self.table.id))
 
     def _missing(self, begin: Offsets) -> Offsets:
         """What the table knows of topics that should be there and are not, and has not told yet."""
@@ -174,16 +162,6 @@ class Sink:
             and self.source.expects(partition.topic)
             and self.progress.topics.get(partition.topic) != 0
         }
-
-    def ensure_not_restored(self) -> None:
-        """Refuse a replay into a table that was set back, before the sink itself has dealt with that."""
-        main = AppIds(self.ids.pipeline, self.ids.sink)
-        seen = progress.parse(self.table.txns, main)
-        if undealt_restore(self.table.log, main, seen) is not None or self.is_replaced(seen):
-            raise TableRestored(
-                "the table was set back or replaced, and the sink has not dealt with that yet",
-                hint="start the pipeline with on_restore: rewind or continue first, or use `offsets reset`",
-            )
 
     def look(self) -> Offsets:
         """The heads of the source now; what is new is taken up, and what is lost is dealt with."""
@@ -211,10 +189,7 @@ class Sink:
         """Go on behind a loss: one commit moves the offsets and lists the gap rows that tell of it."""
         epoch = self.progress.epoch + 1
         moved, topics = decide.behind(lost, self.progress, self.source.identities())
-        writer = self._dead_letter_files().writer("gaps")
-        told = [(loss.partition, loss.first, str(loss)) for loss in lost]
-        writer.write(dead_letters.gaps(told, self.identity.pipeline, self.name, epoch))
-        files = writer.close()
+        files = self.outputs.write_gaps(epoch, lost)
         note = self.hold.note(
             "gap",
             epoch=epoch,
@@ -298,25 +273,7 @@ class Sink:
 
     def task(self, epoch: int) -> Task:
         """The work of an epoch, as it travels to the workers."""
-        s = self.settings
-        columns = tuple(s.partition_columns)
-        indexed = indexed_columns(self.table.delta.metadata().configuration)
-        events = FilePlan(
-            self.table_uri, self.format.schema, columns, s.compression, self._target_size, indexed
-        )
-        keep = self._dead_letter_files() if s.on_bad_record == "dead_letter" else None
-        names = (self.identity.pipeline, self.name)
-        # The dead letters of a replay belong to no epoch of the sink itself.
-        owner = 0 if self.ids.part else epoch
-        return Task(s.schema_type, s.event_schema, events, keep, *names, owner, dead_letters.today())
-
-    def _dead_letter_files(self) -> FilePlan:
-        schema, columns = dead_letters.SCHEMA, dead_letters.PARTITION_COLUMNS
-        return FilePlan(self.dead_letter_uri, schema, columns, self.settings.compression, self._target_size)
-
-    @property
-    def _target_size(self) -> int:
-        return self.settings.target_file_size_mb * 1024 * 1024
+        return self.outputs.task(epoch, self.table.delta.metadata().configuration)
 
     def _tell(
         self, epoch: int, result: Result, landed: Landed, began: float, wrote: float, committed: float

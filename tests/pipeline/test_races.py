@@ -11,13 +11,11 @@ from deltalake import DeltaTable, write_deltalake
 from rivermouth.delta import dead_letters, marks
 from rivermouth.delta import table as tables
 from rivermouth.errors import Fenced, ProgressLost, ReplayPending, TableRestored
-from rivermouth.observe.observer import Observer
 from rivermouth.pipeline import replay, replay_letters, reset
-from rivermouth.pipeline import sink as sinks
-from rivermouth.pipeline.ownership import Identity
-from rivermouth.pipeline.run import make_sink, run
+from rivermouth.pipeline import rewind as rewinds
+from rivermouth.pipeline.run import run
 from rivermouth.records import Partition
-from rivermouth.spark.engine import Engine, JvmOnly
+from rivermouth.spark.engine import JvmOnly
 
 ALL = Partition("numbers", 0)
 SINK = {"schema": "n BIGINT NOT NULL", "batch_size": 100, "max_batch_size": 100}
@@ -25,16 +23,6 @@ SINK = {"schema": "n BIGINT NOT NULL", "batch_size": 100, "max_batch_size": 100}
 
 def source(count, broken=0.1):
     return {"connector": "generator", "config": {"topics": ["numbers"], "count": count, "broken": broken}}
-
-
-@pytest.fixture
-def opened(lake):
-    def make(config, part="", engine=None):
-        observer = Observer(config.pipeline, {"t": config.sinks["t"].config.flush_interval})
-        identity = Identity.new(config.pipeline, "t")
-        return make_sink(config, identity, engine or Engine(lake.spark), observer, part=part)
-
-    return make
 
 
 def uri(lake, name="t"):
@@ -90,7 +78,7 @@ def test_a_rewind_that_is_overtaken_leaves_the_other_owners_dead_letters(lake, o
     config = lake.config(source(300, 0.2), {"t": {**SINK, "on_restore": "rewind"}})
     run(config, once=True, spark=lake.spark)
     DeltaTable(uri(lake)).restore(version_of_epoch(lake, 1))
-    first, real, other = opened(config), sinks.as_restored, []
+    first, real, other = opened(config), rewinds.as_restored, []
 
     def overtaken(*arguments):
         found = real(*arguments)
@@ -100,7 +88,7 @@ def test_a_rewind_that_is_overtaken_leaves_the_other_owners_dead_letters(lake, o
             other[0].run_epoch({ALL: 300})
         return found
 
-    monkeypatch.setattr(sinks, "as_restored", overtaken)
+    monkeypatch.setattr(rewinds, "as_restored", overtaken)
     first.claim()
     assert first.position == {ALL: 300}
     assert landed(lake) == 300

@@ -12,13 +12,10 @@ from rivermouth import faults
 from rivermouth.delta.history import overlap
 from rivermouth.delta.progress import AppIds
 from rivermouth.errors import ConfigError, Fenced, ReplayPending, SourceInvalid
-from rivermouth.observe.observer import Observer
 from rivermouth.pipeline import replay, reset
 from rivermouth.pipeline import replay_letters as letters
-from rivermouth.pipeline.ownership import Identity
-from rivermouth.pipeline.run import make_sink
 from rivermouth.records import Partition
-from rivermouth.spark.engine import Engine, JvmOnly
+from rivermouth.spark.engine import JvmOnly
 
 ALL = Partition("numbers", 0)
 SINK = {"schema": "n BIGINT NOT NULL", "batch_size": 100, "max_batch_size": 100}
@@ -26,16 +23,6 @@ SINK = {"schema": "n BIGINT NOT NULL", "batch_size": 100, "max_batch_size": 100}
 
 def source(count, broken=0.1):
     return {"connector": "generator", "config": {"topics": ["numbers"], "count": count, "broken": broken}}
-
-
-@pytest.fixture
-def opened(lake):
-    def make(config, part="", engine=None):
-        observer = Observer(config.pipeline, {"t": config.sinks["t"].config.flush_interval})
-        identity = Identity.new(config.pipeline, "t")
-        return make_sink(config, identity, engine or Engine(lake.spark), observer, part=part)
-
-    return make
 
 
 def never():
