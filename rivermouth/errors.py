@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
+_TRACE = re.compile(r"\n\s*0: ")  # where a program of Rust begins to show its stack
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -175,5 +176,6 @@ class EngineLost(RivermouthError):
 
 def in_a_line(error: object) -> str:
     """What another program's error says, on one line and without its colours."""
-    lines = (line.strip(" \t\u21b3") for line in _COLOURS.sub("", str(error)).splitlines())
+    text = _TRACE.split(_COLOURS.sub("", str(error)), maxsplit=1)[0]
+    lines = (line.strip(" \t\u21b3") for line in text.splitlines())
     return ": ".join(dict.fromkeys(line.rstrip(":") for line in lines if line))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rivermouth.cli import places
-from rivermouth.cli.places import confirm, parse_place
+from rivermouth.cli.places import confirm, parse_place, require_table
 from rivermouth.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -52,12 +52,13 @@ def replay(
     from rivermouth.spark.engine import JvmOnly
 
     log.configure("text", verbose)
-    if (start is None) != resume or (resume and end is not None):
+    if (start is None) != resume or (resume and (end is not None or again or abandon)):
         raise ConfigError("which range?", hint="give --from and perhaps --to, or --resume alone")
     first = parse_place(start, "--from") if start is not None else None
     last = parse_place(end, "--to") if end is not None else None
     config = load(file)
     choose(config, [sink])
+    require_table(config, sink)
     with JvmOnly() as engine:
         from rivermouth.pipeline import replay as replays
 
@@ -96,11 +97,15 @@ def _explain(sink: Sink, wanted: Range) -> None:
     typer.echo(f"sink {sink.name}, table {sink.table_uri}")
     waiting = sink.source.waiting(wanted.start, wanted.end)
     typer.echo(f"  reads again  {wanted} (about {plural(waiting, 'record')})")
-    main = AppIds(sink.ids.pipeline, sink.ids.sink)
-    typer.echo(f"  in the log   {overlap(sink.table, [main, sink.ids], wanted.start, wanted.end)}")
     last = earlier(sink)
     if last is not None and not last.finished:
         typer.echo(f"  unfinished   a replay of {last.range}, which has come to {last.reached}")
+        if last.range == wanted:
+            typer.echo("  goes on      from there; what it has landed is not read again")
+            return
+    main = AppIds(sink.ids.pipeline, sink.ids.sink)
+    typer.echo(f"  in the log   {overlap(sink.table, [main, sink.ids], wanted.start, wanted.end)}")
+    typer.echo("  bad records  of the range are set aside once more")
 
 
 def _run(config: PipelineConfig, name: str, wanted: Range, again: bool, abandon: bool, verbose: bool) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Annotated
 
 import typer
 
 from rivermouth.cli.dead_letters import File, Reasons, Since, Sinks, Topics, Until, chosen, tables
-from rivermouth.cli.places import confirm
+from rivermouth.cli.places import confirm, require_table
 
 
 def replay(
@@ -33,7 +34,7 @@ def replay(
     from rivermouth.observe.observer import Observer
     from rivermouth.pipeline import replay_letters as letters
     from rivermouth.pipeline.ownership import Identity
-    from rivermouth.pipeline.run import make_sink, open_session
+    from rivermouth.pipeline.run import make_sink, open_session, signals
     from rivermouth.spark.engine import Engine
 
     log.configure("text", verbose)
@@ -48,8 +49,16 @@ def replay(
         typer.echo(f"sink {name}: {plural(waiting.get(name, 0), 'dead letter')} to try again")
     if not waiting:
         return
+    for name in waiting:
+        letters.ensure_possible(config.sinks[name].config, name)
+        require_table(config, name)
     confirm("try them again?", yes)
-    with open_session(config, None, verbose, lambda message: None) as spark:
+    patience = config.shutdown_timeout.total_seconds()
+    # A stop is taken when the replay is done; a second one ends it, and the next one goes on.
+    with (
+        signals(threading.Event(), patience),
+        open_session(config, None, verbose, lambda message: None) as spark,
+    ):
         for name in waiting:
             observer = Observer(config.pipeline, {name: config.sinks[name].config.flush_interval})
             identity = Identity.new(config.pipeline, name)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rivermouth.cli import places
-from rivermouth.cli.places import confirm, parse_place
+from rivermouth.cli.places import confirm, parse_place, require_table
 
 _SHOWN = 20
 
@@ -40,6 +40,7 @@ def reset(
     if len(chosen) > 1:
         raise ConfigError("which sink?", hint=f"give --sink, one of {', '.join(chosen)}")
     (name,) = chosen
+    require_table(config, name)
     observer = Observer(config.pipeline, {name: config.sinks[name].config.flush_interval})
     with JvmOnly() as engine:
         opened = make_sink(config, Identity.new(config.pipeline, name), engine, observer)

@@ -20,7 +20,7 @@ from rivermouth.delta.files import FileSpec
 from rivermouth.delta.progress import AppIds, Progress
 from rivermouth.delta.schema import to_delta
 from rivermouth.delta.storage import open_filesystem
-from rivermouth.delta.table import Table, TableSpec, open_table
+from rivermouth.delta.table import Table, TableSpec, is_table, open_table
 from rivermouth.errors import ProgressLost, RivermouthError
 from rivermouth.formats.base import Rejects
 from rivermouth.records import RECORD_SCHEMA, Partition
@@ -92,7 +92,7 @@ def spec(uri: str) -> TableSpec:
 
 def opened(uri: str) -> Table:
     """The dead-letter table, created if there is none; one from before `replayed` gets that column."""
-    if DeltaTable.is_deltatable(uri):
+    if is_table(uri):
         there = DeltaTable(uri)
         if [*SCHEMA.names[:-1]] == [column.name for column in there.schema().fields]:
             there.alter.add_columns(to_delta(SCHEMA).fields[-1])
@@ -165,18 +165,20 @@ def finish(main: Table, uri: str, ids: AppIds, progress: Progress, instance: str
     )
 
 
-def forget(uri: str, ids: AppIds, *, after: int, until: int, replays: list[str]) -> None:
+def forget(uri: str, ids: AppIds, *, after: int, until: int, replays: list[str] | None) -> None:
     """Take back what epochs that are undone did to the dead letters: the sink is rewound.
 
     Those of the epochs after `after`, up to `until`, are deleted, for their records are met again; `until` is
     the last epoch that the one who rewinds has seen, for a newer owner's are not its own. Letters that were
-    marked by the `replays` of these moments are bad again, for the events they had become are gone.
+    marked by the `replays` of these moments (None: any) are bad again: the events they had become are gone.
     """
-    if not DeltaTable.is_deltatable(uri):
+    if not is_table(uri):
         return
     whose = f"pipeline = '{ids.pipeline}' AND sink = '{ids.sink}'"  # names have no quotes in them
     DeltaTable(uri).delete(f"{whose} AND epoch > {after} AND epoch <= {until}")
-    for moment in replays:
+    if replays is None:
+        DeltaTable(uri).update(updates={"replayed": "NULL"}, predicate=f"{whose} AND replayed IS NOT NULL")
+    for moment in replays or []:
         when = f"arrow_cast('{moment}', 'Timestamp(Microsecond, Some(\"UTC\"))')"
         DeltaTable(uri).update(updates={"replayed": "NULL"}, predicate=f"{whose} AND replayed = {when}")
 

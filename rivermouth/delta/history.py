@@ -8,7 +8,8 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from rivermouth.delta.progress import AppIds
+from rivermouth.delta.log import Commit
+from rivermouth.delta.progress import AppIds, partition_named
 from rivermouth.delta.table import Table
 from rivermouth.observe.figures import plural, whole
 from rivermouth.records import Offsets
@@ -22,15 +23,20 @@ class Overlap:
     rows: int  # what those epochs wrote; epochs that lie in the range only partly are counted whole
     still_there: int  # of these, rows in files that nobody has rewritten or removed since
     complete: bool  # whether the log reaches back to the beginning of the range
+    letters: int = 0  # rows that replays of dead letters landed, which may be of this range
 
     def __str__(self) -> str:
         far = "" if self.complete else ", as far back as the log reaches"
+        replayed = (
+            f"; replays of dead letters landed {whole(self.letters)} rows more, which may be of this range"
+        )
+        more = replayed if self.letters else ""
         if not self.epochs:
-            return f"the log knows of no epoch that landed records of this range{far}"
+            return f"the log knows of no epoch that landed records of this range{far}{more}"
         return (
             f"{plural(self.epochs, 'epoch')} landed records of this range{far}, {whole(self.rows)} rows; of "
             f"these, {whole(self.still_there)} are in files that are still as written, and would be doubled; "
-            f"{whole(self.rows - self.still_there)} were in files that were rewritten or removed since"
+            f"{whole(self.rows - self.still_there)} were in files that were rewritten or removed since{more}"
         )
 
 
@@ -39,8 +45,10 @@ def overlap(table: Table, parts: list[AppIds], start: Offsets, end: Offsets) -> 
     there = _files(table)
     wanted = {str(p): (start[p], end[p]) for p in end}
     begun: set[str] = set()
-    epochs = rows = kept = 0
+    epochs = rows = kept = letters = 0
     for made in table.log.backwards():
+        if made.note.get("kind") == "dead-letter replay" and _is_of(made, parts[0]):
+            letters += int(made.note["counts"]["written"])
         if not any(ids.epoch in made.txns for ids in parts):
             continue
         landed = {
@@ -53,7 +61,39 @@ def overlap(table: Table, parts: list[AppIds], start: Offsets, end: Offsets) -> 
         for path, count in _added(table, made.version).items():
             rows += count
             kept += count if path in there else 0
-    return Overlap(epochs, rows, kept, begun == set(wanted))
+    return Overlap(epochs, rows, kept, begun == set(wanted), letters)
+
+
+def read_again(table: Table, ids: AppIds) -> str:
+    """In SQL, the dead letters whose records were read again since: the last time tells what became of them.
+
+    That happens where an operator replays a range or sets offsets back. A letter belongs to an epoch of the
+    sink, or, counted downwards, to one of its replays.
+    """
+    spans = [made for made in table.log.backwards() if _is_of(made, ids) and "offsets" in made.note]
+    spans = [made for made in reversed(spans) if made.note["kind"] == "epoch"]
+    conditions = []
+    seen: dict[str, list[tuple[int, int]]] = {}
+    main = replays = 0
+    for made in spans:
+        is_main = AppIds(ids.pipeline, ids.sink).epoch in made.txns
+        for name, (first, last) in made.note["offsets"].items():
+            partition = partition_named(name)
+            for start, end in seen.setdefault(name, []):
+                if first < end and start < last:
+                    topic = partition.topic.replace("\\", "\\\\").replace("'", "\\'")
+                    conditions.append(
+                        f"(topic = '{topic}' AND partition = {partition.number} "
+                        f"AND offset >= {max(first, start)} AND offset < {min(last, end)} "
+                        f"AND ((epoch > 0 AND epoch <= {main}) OR (epoch < 0 AND epoch >= -{replays})))"
+                    )
+            seen[name].append((first, last))
+        main, replays = (made.note["epoch"], replays) if is_main else (main, made.note["epoch"])
+    return " OR ".join(conditions) or "false"
+
+
+def _is_of(made: Commit, ids: AppIds) -> bool:
+    return (made.note.get("pipeline"), made.note.get("sink")) == (ids.pipeline, ids.sink)
 
 
 def _files(table: Table) -> set[str]:

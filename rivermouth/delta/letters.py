@@ -165,6 +165,8 @@ class _Letters:
     def __init__(self, delta: DeltaTable, uri: str) -> None:
         # Arrow's own file system: deltalake's calls Python from threads that read ahead.
         files, parquet = fs.SubTreeFileSystem(parse_uri(uri), fs.LocalFileSystem()), ds.ParquetFileFormat()
+        if not {column.name for column in delta.schema().fields} >= set(SCHEMA.names[:-1]):
+            raise DeltaWriterFailed(f"{uri} is no table of dead letters", hint="check dead_letter_uri")
         self._days: set[date] = set()
         fragments = []
         for file in delta.to_pyarrow_dataset(filesystem=files).get_fragments():

@@ -187,3 +187,9 @@ def ensure_owner(seen: Progress, mine: int, sink: str, owner: Callable[[], str |
             f"sink {sink!r} was taken over by {owner() or 'another instance'} "
             f"(generation {seen.generation}, mine was {mine})"
         )
+
+
+def partition_named(name: str) -> Partition:
+    """The partition that a note of a commit calls by this name."""
+    topic, _, number = name.rpartition("/")
+    return Partition(topic, int(number))

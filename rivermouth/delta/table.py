@@ -139,6 +139,11 @@ def open_table(spec: TableSpec, *, create: bool) -> Table:
     return Table(spec, delta)
 
 
+def is_table(uri: str) -> bool:
+    """Whether there is a Delta table at an address; what cannot be looked at is an error."""
+    return _try_open(uri) is not None
+
+
 def _try_open(uri: str) -> DeltaTable | None:
     try:
         return DeltaTable(uri)

@@ -32,8 +32,8 @@ class Outputs:
         columns, indexed = tuple(s.partition_columns), indexed_columns(table_configuration)
         events = FilePlan(self.table_uri, self.schema, columns, s.compression, self._target_size, indexed)
         keep = self._dead_letters() if s.on_bad_record == "dead_letter" else None
-        # The dead letters of a replay belong to no epoch of the sink itself.
-        owner = 0 if self.ids.part else epoch
+        # The dead letters of a replay belong to no epoch of the sink itself: they count downwards.
+        owner = -epoch if self.ids.part else epoch
         names = (self.ids.pipeline, self.ids.sink)
         return Task(s.schema_type, s.event_schema, events, keep, *names, owner, dead_letters.today())
 

@@ -16,7 +16,7 @@ from rivermouth.delta.commit import Change, Landed, commit
 from rivermouth.delta.log import Commit
 from rivermouth.delta.progress import AppIds, Progress
 from rivermouth.delta.table import Table
-from rivermouth.errors import DeltaCommitFailed, RivermouthError, TableRestored
+from rivermouth.errors import DeltaCommitFailed, Fenced, RivermouthError, TableRestored
 from rivermouth.observe.events import CommitRetried, LogCheckpointFailed
 from rivermouth.observe.observer import Observer
 from rivermouth.pipeline.rewind import undealt_restore
@@ -136,6 +136,13 @@ class Ownership:
 
     def _still_mine(self) -> None:
         seen = progress.parse(self.table.txns, self.ids)
+        if seen.generation != self.generation:
+            last = self.last_commit()
+            if last is not None and last.note.get("kind") == "reset":
+                raise Fenced(
+                    f"offsets of sink {self.identity.sink!r} were set by hand, by {last.note['instance']}",
+                    hint="start it again: it goes on from there",
+                )
         progress.ensure_owner(seen, self.generation, self.identity.sink, self.owner)
         restored = self.table.log.restored
         if restored is not None and restored.version > self.version:

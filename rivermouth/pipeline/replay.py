@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rivermouth.delta import progress
+from rivermouth.delta.commit import Change
 from rivermouth.delta.progress import AppIds, Progress
 from rivermouth.errors import (
     ConfigError,
@@ -47,6 +48,7 @@ class Earlier:
 
     range: Range
     position: Offsets
+    owes: bool  # dead letters of its last epoch
 
     @property
     def reached(self) -> str:
@@ -55,7 +57,7 @@ class Earlier:
 
     @property
     def finished(self) -> bool:
-        return all(self.position[p] >= end for p, end in self.range.end.items())
+        return not self.owes and all(self.position[p] >= end for p, end in self.range.end.items())
 
 
 def find_range(sink: Sink, start: Place, end: Place | None) -> Range:
@@ -92,11 +94,15 @@ def earlier(sink: Sink) -> Earlier | None:
     txns = sink.table.txns
     start = progress.parse_offsets(txns, sink.ids, "start")
     end = progress.parse_offsets(txns, sink.ids, "end")
-    position = progress.parse_offsets(txns, sink.ids)
+    seen = _progress(sink)
     wanted = [p for p in end if start[p] < end[p]]
     if not wanted:
         return None
-    return Earlier(Range({p: start[p] for p in wanted}, {p: end[p] for p in wanted}), position)
+    return Earlier(
+        Range({p: start[p] for p in wanted}, {p: end[p] for p in wanted}),
+        seen.offsets,
+        seen.rejects != seen.rejects_landed,
+    )
 
 
 def unfinished(sink: Sink) -> Range:
@@ -110,6 +116,13 @@ def unfinished(sink: Sink) -> Range:
 def admit(sink: Sink, wanted: Range, *, again: bool = False, abandon: bool = False) -> bool:
     """Whether this goes on with the last replay; raises where that would be undone or done twice."""
     ensure_dealt_with(sink.table, sink.ids)
+    main = progress.parse(sink.table.txns, AppIds(sink.ids.pipeline, sink.ids.sink))
+    beyond = [str(p) for p, end in wanted.end.items() if end > main.offsets.get(p, 0)]
+    if beyond:
+        raise ReplayPending(
+            f"the range goes further than the sink, whose offsets were set back: {', '.join(beyond[:5])}",
+            hint="the pipeline reads these records; give a smaller range and --abandon",
+        )
     last = earlier(sink)
     if (
         last is not None
@@ -173,6 +186,11 @@ def run(sink: Sink, wanted: Range, stopping: Callable[[], bool], told: Callable[
         end = plan.share(sink.position, wanted.end, limit)
         sink.run_epoch({p: o for p, o in end.items() if o > sink.position[p]})
         told(sink.position)
+    if (
+        sink.progress.rejects != sink.progress.rejects_landed
+    ):  # they have landed; nobody comes after us to say so
+        done = {sink.ids.rejects_landed: sink.progress.rejects, sink.ids.generation: sink.generation}
+        sink.hold.commit(Change(done, sink.hold.note("replay finished")))
     return True
 
 

@@ -12,12 +12,14 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from rivermouth import faults
+from rivermouth.config.model import DeltaLakeConfig
 from rivermouth.delta import dead_letters, marks, progress
 from rivermouth.delta.commit import Change
+from rivermouth.delta.history import read_again
 from rivermouth.delta.progress import Progress
 from rivermouth.errors import ConfigError, ProgressLost
 from rivermouth.pipeline.epoch import execute
-from rivermouth.pipeline.rewind import ensure_dealt_with
+from rivermouth.pipeline.rewind import ensure_dealt_with, is_replaced
 from rivermouth.pipeline.sink import Sink
 from rivermouth.pipeline.task import FilePlan, Result
 from rivermouth.records import RECORD_SCHEMA, Offsets
@@ -46,13 +48,18 @@ class Letters:
         return chosen.select(*RECORD_SCHEMA.names)
 
 
-def replay(sink: Sink, condition: str = "true") -> Result:
-    """Replay the dead letters of a sink that match a condition in Spark SQL."""
-    if sink.overwrite:
+def ensure_possible(settings: DeltaLakeConfig, name: str) -> None:
+    """Refuse what cannot be done at all."""
+    if settings.write_mode == "overwrite":
         raise ConfigError(
-            f"sink {sink.name!r} has write_mode overwrite, where an epoch replaces the table",
+            f"sink {name!r} has write_mode overwrite, where an epoch replaces the table",
             hint="dead letters cannot be replayed into such a table",
         )
+
+
+def replay(sink: Sink, condition: str = "true") -> Result:
+    """Replay the dead letters of a sink that match a condition in Spark SQL."""
+    ensure_possible(sink.settings, sink.name)
     ensure_dealt_with(sink.table, sink.ids)
     sink.take_over(PART, lambda seen: {}, finish=lambda seen: finish(sink, seen))
     marks.clear(sink.dead_letter_uri, sink.ids, sink.generation)
@@ -60,7 +67,10 @@ def replay(sink: Sink, condition: str = "true") -> Result:
     whose = f"pipeline = '{sink.ids.pipeline}' AND sink = '{sink.ids.sink}' AND replayed IS NULL"
     records = f"reason <> '{dead_letters.RECORDS_LOST}'"  # a gap row is no record
     letters = Letters(
-        sink.source.spark, sink.dead_letter_uri, table.version, f"{whose} AND {records} AND ({condition})"
+        sink.source.spark,
+        sink.dead_letter_uri,
+        table.version,
+        f"{whose} AND {records} AND ({condition}) AND NOT ({read_again(sink.table, sink.ids)})",
     )
     epoch = sink.progress.epoch + 1
     notes = FilePlan(
@@ -93,9 +103,11 @@ def replay(sink: Sink, condition: str = "true") -> Result:
 
 def finish(sink: Sink, seen: Progress) -> None:
     """Set the marks that the last replay owes, if it owes any."""
-    if seen.rejects == seen.rejects_landed:
+    if seen.rejects == seen.rejects_landed or is_replaced(sink.table, seen):
         return
     for made in sink.table.log.backwards():
+        if made.restores:  # it took the events away, so the letters are as bad as they were
+            return
         if made.txns.get(sink.ids.rejects) == seen.rejects:
             files = dead_letters.from_note(made.note["marks"])
             when = datetime.fromisoformat(made.note["replayed"])

@@ -5,12 +5,13 @@ So the next start goes on from there, and an owner that runs stops at its next c
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from rivermouth.delta import progress
 from rivermouth.delta.progress import Progress
-from rivermouth.errors import TableRestored
-from rivermouth.pipeline.rewind import is_replaced
+from rivermouth.errors import ProgressLost, TableRestored
+from rivermouth.pipeline.rewind import is_replaced, take_back_marks
 from rivermouth.pipeline.sink import Sink
 from rivermouth.records import Offsets, Partition
 from rivermouth.sources.base import Place
@@ -68,6 +69,8 @@ def reset(sink: Sink, wanted: list[Move]) -> None:
     topics = {t: i for t, i in sink.source.identities(now=True).items() if t in named}
 
     def place(seen: Progress) -> dict[str, int]:
+        with suppress(ProgressLost):  # the log no longer tells of them
+            take_back_marks(sink.table, sink.ids, seen, sink.dead_letter_uri)
         return progress.place(seen, sink.ids, offsets, topics)
 
     told = {str(move.partition): [move.before, move.after] for move in wanted}

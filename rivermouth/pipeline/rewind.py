@@ -44,7 +44,7 @@ def ensure_dealt_with(table: Table, ids: AppIds) -> None:
 def rewind(table: Table, ids: AppIds, seen: Progress, dead_letter_uri: str) -> Progress:
     """Where a sink goes on that reads again what is gone; what its epochs did to dead letters is undone."""
     if is_replaced(table, seen):  # the table holds nothing of the sink
-        then, base = Then(Progress(), {}, []), replace(seen, offsets={}, topics={})
+        then, base = Then(Progress(), {}, None), replace(seen, offsets={}, topics={})
     else:
         restored = undealt_restore(table.log, ids, seen)
         assert restored is not None
@@ -56,13 +56,23 @@ def rewind(table: Table, ids: AppIds, seen: Progress, dead_letter_uri: str) -> P
     return base
 
 
+def take_back_marks(table: Table, ids: AppIds, seen: Progress, dead_letter_uri: str) -> None:
+    """What a rewind does to the marks of dead letters, for an operator who places the sink by hand."""
+    restored = undealt_restore(table.log, ids, seen)
+    if is_replaced(table, seen):
+        dead_letters.forget(dead_letter_uri, ids, after=0, until=0, replays=None)
+    elif restored is not None:
+        replays = as_restored(table, ids, restored).replays
+        dead_letters.forget(dead_letter_uri, ids, after=0, until=0, replays=replays)
+
+
 @dataclass(frozen=True)
 class Then:
     """What was so in the restored version, and what came between it and the RESTORE."""
 
     progress: Progress
     began: Offsets  # where partitions of later began
-    replays: list[str]  # when dead letters were replayed whose events are gone
+    replays: list[str] | None  # when dead letters were replayed whose events are gone; None: at any time
 
 
 def as_restored(table: Table, ids: AppIds, restored: int) -> Then:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Literal
@@ -20,7 +21,7 @@ from rivermouth.delta import progress
 from rivermouth.delta.log import Commit, LogView
 from rivermouth.delta.progress import AppIds, Progress
 from rivermouth.delta.storage import open_filesystem, parse_uri
-from rivermouth.errors import DeltaWriterFailed, RivermouthError
+from rivermouth.errors import DeltaWriterFailed, RivermouthError, in_a_line
 from rivermouth.pipeline import decide
 from rivermouth.pipeline.run import open_source
 from rivermouth.records import Bounds, Offsets, Partition
@@ -151,10 +152,14 @@ def read_table(uri: str, dead_letter_uri: str, ids: AppIds) -> TableSide | None:
     owed = seen.rejects != seen.rejects_landed
     if owed:  # or so it seems: that they are in is told by the next commit, and by their own table
         note = last_epoch.note if last_epoch else {}
-        letters = _open_log(note.get("dead_letter_uri", dead_letter_uri))
+        letters = None
+        with suppress(RivermouthError):
+            letters = _open_log(note.get("dead_letter_uri", dead_letter_uri))
         app_id = ids.dead_letters(str(DeltaTable(uri).metadata().id))
         owed = letters is None or letters.txns.get(app_id, 0) < seen.rejects
-    rows = _count(dead_letter_uri)
+    rows = None
+    with suppress(RivermouthError):  # a start tells what is wrong with it; the main table is another matter
+        rows = _count(dead_letter_uri)
     return TableSide(log.version, seen, last, last_epoch, restored, owed, rows)
 
 
@@ -196,7 +201,7 @@ def _open(uri: str) -> DeltaTable | None:
         return None
     except (DeltaError, OSError) as error:
         raise DeltaWriterFailed(
-            f"the table {uri} cannot be opened: {error}", hint="check that its folder can be read"
+            f"the table {uri} cannot be opened: {in_a_line(error)}", hint="check that its folder can be read"
         ) from error
 
 

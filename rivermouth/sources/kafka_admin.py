@@ -119,7 +119,7 @@ class Admin:
             return question
         kind = self._kafka.clients.admin.OffsetSpec
         if isinstance(at, datetime):
-            spec = kind.forTimestamp(int(at.timestamp() * 1000))
+            spec = kind.forTimestamp(max(int(at.timestamp() * 1000), 0))  # below are words of the protocol
         else:
             spec = kind.earliest() if at == "earliest" else kind.latest()
         question = self._jvm.java.util.HashMap()
