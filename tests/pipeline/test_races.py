@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from rivermouth import faults
 from rivermouth.delta import dead_letters, marks
 from rivermouth.delta import table as tables
 from rivermouth.errors import Fenced, ProgressLost, ReplayPending, TableRestored
@@ -256,3 +257,55 @@ def test_a_log_that_fails_while_it_is_read_anew_is_not_taken_for_another(tmp_pat
             table.refresh()
     assert table.refresh() is None
     assert table.version == 3
+
+
+def test_a_replay_does_not_go_further_than_a_sink_that_was_set_back(lake, opened):
+    config = lake.config(source(300, 0), {"t": SINK})
+    run(config, once=True, spark=lake.spark)
+    sink = opened(config, replay.PART)
+    wanted = replay.find_range(sink, "earliest", None)
+    replay.begin(sink, wanted)
+    owner = opened(config, engine=JvmOnly())
+    reset.reset(owner, reset.moves(owner, {"numbers": {0: 100}}))
+    again = opened(config, replay.PART)
+    with pytest.raises(ReplayPending, match="further than the sink"):
+        replay.begin(again, replay.unfinished(again))
+
+
+class TestMarksAfterARestore:
+    """Letters were repaired and replayed, and then a RESTORE took their events away."""
+
+    @pytest.fixture
+    def repaired(self, lake):
+        config = lake.config(source(100, 0.5), {"t": {**SINK, "on_restore": "rewind"}})
+        run(config, once=True, spark=lake.spark)
+        value = """arrow_cast(concat('{"n": ', cast(offset as varchar), '}'), 'Binary')"""
+        DeltaTable(uri(lake, "t_dead_letters")).update(updates={"value": value})
+        return config, DeltaTable(uri(lake)).version()
+
+    def replayed(self, lake):
+        return lake.query("SELECT count(*), count(replayed) FROM {t_dead_letters}")[0]
+
+    def test_a_crash_before_the_marks_leaves_none_to_set(self, lake, opened, repaired, monkeypatch):
+        config, before = repaired
+        monkeypatch.setenv(faults.VARIABLE, "before-dead-letters=fail@1")
+        faults._counts.clear()
+        with pytest.raises(faults.Fault):
+            replay_letters.replay(opened(config, replay_letters.PART))
+        monkeypatch.delenv(faults.VARIABLE)
+        DeltaTable(uri(lake)).restore(before)
+        run(config, once=True, spark=lake.spark)
+        letters, _ = self.replayed(lake)
+        result = replay_letters.replay(opened(config, replay_letters.PART))
+        assert result.written == letters > 0
+        assert lake.query("SELECT count(n), count(DISTINCT n) FROM {t}") == [(100, 100)]
+        assert self.replayed(lake) == (letters, letters)
+
+    def test_a_reset_takes_them_back(self, lake, opened, repaired):
+        config, before = repaired
+        replay_letters.replay(opened(config, replay_letters.PART))
+        assert self.replayed(lake)[1] > 0
+        DeltaTable(uri(lake)).restore(before)
+        sink = opened(config, engine=JvmOnly())
+        reset.reset(sink, reset.moves(sink, "latest"))
+        assert self.replayed(lake)[1] == 0
