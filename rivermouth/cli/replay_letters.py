@@ -54,12 +54,15 @@ def replay(
         require_table(config, name)
     confirm("try them again?", yes)
     patience = config.shutdown_timeout.total_seconds()
-    # A stop is taken when the replay is done; a second one ends it, and the next one goes on.
+    # A stop is taken after the sink at hand; a second one ends the process, and the next replay goes on.
+    stop = threading.Event()
     with (
-        signals(threading.Event(), patience),
+        signals(stop, patience),
         open_session(config, None, verbose, lambda message: None) as spark,
     ):
         for name in waiting:
+            if stop.is_set():
+                raise typer.Exit(1)
             observer = Observer(config.pipeline, {name: config.sinks[name].config.flush_interval})
             identity = Identity.new(config.pipeline, name)
             opened = make_sink(config, identity, Engine(spark), observer, part=letters.PART)

@@ -102,7 +102,6 @@ def _commit_json(made: Commit | None) -> dict[str, Any] | None:
 
 
 def _print(seen: SinkStatus, now: datetime, most: int | None) -> None:
-
     table = seen.table
     facts = [("table", seen.table_uri + (f", version {table.version}" if table else ""))]
     if seen.table_error:
@@ -166,7 +165,6 @@ def _told(made: Commit, now: datetime) -> str:
 
 
 def _counts(made: Commit) -> list[tuple[str, str]]:
-
     counts = made.note.get("counts")
     if counts is None:
         return [("lost", one_line(text)) for text in made.note.get("lost", [])]
@@ -182,7 +180,6 @@ def _counts(made: Commit) -> list[tuple[str, str]]:
 
 def print_standings(standings: list[Standing]) -> None:
     """Print where a sink stands in each of these partitions."""
-
     rows = [
         [
             one_line(str(s.partition)),

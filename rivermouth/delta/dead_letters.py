@@ -149,6 +149,8 @@ def finish(main: Table, uri: str, ids: AppIds, progress: Progress, instance: str
         if made.txns.get(ids.rejects) == progress.rejects:
             files = from_note(made.note["rejects"])
             for place in (made.note["dead_letter_uri"], uri):  # the second, on a machine with other folders
+                if not is_table(place):
+                    continue
                 if opened(place).txns.get(ids.dead_letters(main.id), 0) >= progress.rejects:
                     return 0
                 if _are_there(place, files):

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from rivermouth.delta.log import Commit
-from rivermouth.delta.progress import AppIds, partition_named
+from rivermouth.delta.progress import AppIds, parse, partition_named
 from rivermouth.delta.table import Table
 from rivermouth.observe.figures import plural, whole
 from rivermouth.records import Offsets
@@ -70,25 +70,32 @@ def read_again(table: Table, ids: AppIds) -> str:
     That happens where an operator replays a range or sets offsets back. A letter belongs to an epoch of the
     sink, or, counted downwards, to one of its replays.
     """
-    spans = [made for made in table.log.backwards() if _is_of(made, ids) and "offsets" in made.note]
-    spans = [made for made in reversed(spans) if made.note["kind"] == "epoch"]
+    main = AppIds(ids.pipeline, ids.sink)
+    epoch = replay = 0  # the last ones so far
+    highest: dict[str, int] = {}  # how far each partition was read so far
     conditions = []
-    seen: dict[str, list[tuple[int, int]]] = {}
-    main = replays = 0
-    for made in spans:
-        is_main = AppIds(ids.pipeline, ids.sink).epoch in made.txns
+    for made in reversed([made for made in table.log.effective() if _is_of(made, ids)]):
+        if created := parse(made.txns, main).topics:  # for the first time, or again: those are other records
+            highest = {
+                name: end for name, end in highest.items() if partition_named(name).topic not in created
+            }
+        if made.note["kind"] != "epoch":
+            continue
         for name, (first, last) in made.note["offsets"].items():
-            partition = partition_named(name)
-            for start, end in seen.setdefault(name, []):
-                if first < end and start < last:
-                    topic = partition.topic.replace("\\", "\\\\").replace("'", "\\'")
-                    conditions.append(
-                        f"(topic = '{topic}' AND partition = {partition.number} "
-                        f"AND offset >= {max(first, start)} AND offset < {min(last, end)} "
-                        f"AND ((epoch > 0 AND epoch <= {main}) OR (epoch < 0 AND epoch >= -{replays})))"
-                    )
-            seen[name].append((first, last))
-        main, replays = (made.note["epoch"], replays) if is_main else (main, made.note["epoch"])
+            before = highest.get(name, first)
+            if first < before:
+                partition = partition_named(name)
+                topic = partition.topic.replace("\\", "\\\\").replace("'", "\\'")
+                conditions.append(
+                    f"(topic = '{topic}' AND partition = {partition.number} "
+                    f"AND offset >= {first} AND offset < {min(last, before)} "
+                    f"AND ((epoch > 0 AND epoch <= {epoch}) OR (epoch < 0 AND epoch >= -{replay})))"
+                )
+            highest[name] = max(last, before)
+        if main.epoch in made.txns:
+            epoch = made.note["epoch"]
+        else:
+            replay = made.note["epoch"]
     return " OR ".join(conditions) or "false"
 
 

@@ -175,6 +175,19 @@ class LogView:
             except FileNotFoundError:
                 return
 
+    def effective(self) -> Iterator[Commit]:
+        """The same without those whose rows a RESTORE took away."""
+        after = self.version + 1
+        for made in self.backwards():
+            if made.version >= after:
+                continue
+            yield made
+            if made.restores:
+                back = self.same_files_before(made.version)
+                if back is None:
+                    return
+                after = back + 1
+
     def _load(self, version: int) -> None:
         names = self._names()
         previous = self.version

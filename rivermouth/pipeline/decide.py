@@ -13,7 +13,6 @@ from rivermouth.delta.progress import Progress
 from rivermouth.errors import DataLoss, ProgressLost, RivermouthError, SourceChanged, TableRestored
 from rivermouth.records import Bounds, Offsets, Partition
 
-OnDataLoss = Literal["fail", "continue"]
 OnRestore = Literal["fail", "rewind", "continue"]
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0

@@ -186,9 +186,8 @@ def run(sink: Sink, wanted: Range, stopping: Callable[[], bool], told: Callable[
         end = plan.share(sink.position, wanted.end, limit)
         sink.run_epoch({p: o for p, o in end.items() if o > sink.position[p]})
         told(sink.position)
-    if (
-        sink.progress.rejects != sink.progress.rejects_landed
-    ):  # they have landed; nobody comes after us to say so
+    if sink.progress.rejects != sink.progress.rejects_landed:
+        # They have landed, and nobody comes after us to say so.
         done = {sink.ids.rejects_landed: sink.progress.rejects, sink.ids.generation: sink.generation}
         sink.hold.commit(Change(done, sink.hold.note("replay finished")))
     return True

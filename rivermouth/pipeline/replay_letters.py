@@ -7,6 +7,7 @@ the process dies in between, the next replay sets them before it does anything e
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from rivermouth.config.model import DeltaLakeConfig
 from rivermouth.delta import dead_letters, marks, progress
 from rivermouth.delta.commit import Change
 from rivermouth.delta.history import read_again
+from rivermouth.delta.log import Commit
 from rivermouth.delta.progress import Progress
 from rivermouth.errors import ConfigError, ProgressLost
 from rivermouth.pipeline.epoch import execute
@@ -64,13 +66,16 @@ def replay(sink: Sink, condition: str = "true") -> Result:
     sink.take_over(PART, lambda seen: {}, finish=lambda seen: finish(sink, seen))
     marks.clear(sink.dead_letter_uri, sink.ids, sink.generation)
     table = dead_letters.opened(sink.dead_letter_uri)
+    # Where an offset is not a record's own, nothing can be told by it.
+    told = sink.source.records_per_offset != "unknown"
+    again = read_again(sink.table, sink.ids) if told else "false"
     whose = f"pipeline = '{sink.ids.pipeline}' AND sink = '{sink.ids.sink}' AND replayed IS NULL"
     records = f"reason <> '{dead_letters.RECORDS_LOST}'"  # a gap row is no record
     letters = Letters(
         sink.source.spark,
         sink.dead_letter_uri,
         table.version,
-        f"{whose} AND {records} AND ({condition}) AND NOT ({read_again(sink.table, sink.ids)})",
+        f"{whose} AND {records} AND ({condition}) AND NOT ({again})",
     )
     epoch = sink.progress.epoch + 1
     notes = FilePlan(
@@ -105,15 +110,14 @@ def finish(sink: Sink, seen: Progress) -> None:
     """Set the marks that the last replay owes, if it owes any."""
     if seen.rejects == seen.rejects_landed or is_replaced(sink.table, seen):
         return
-    for made in sink.table.log.backwards():
-        if made.restores:  # it took the events away, so the letters are as bad as they were
-            return
-        if made.txns.get(sink.ids.rejects) == seen.rejects:
-            files = dead_letters.from_note(made.note["marks"])
-            when = datetime.fromisoformat(made.note["replayed"])
-            generation = made.note["generation"]
-            marks.land(made.note["dead_letter_uri"], sink.ids, generation, files, when, sink.sleep)
-            return
+    if (made := _owing(sink.table.log.effective(), sink, seen)) is not None:
+        files = dead_letters.from_note(made.note["marks"])
+        when = datetime.fromisoformat(made.note["replayed"])
+        generation = made.note["generation"]
+        marks.land(made.note["dead_letter_uri"], sink.ids, generation, files, when, sink.sleep)
+        return
+    if _owing(sink.table.log.backwards(), sink, seen) is not None:
+        return  # a RESTORE took the events away, so the letters are as bad as they were
     if not marks.are_there(sink.dead_letter_uri, sink.ids):  # they are removed when their letters are marked
         return
     raise ProgressLost(
@@ -121,3 +125,8 @@ def finish(sink: Sink, seen: Progress) -> None:
         f"that lists them is gone from the log of {sink.table_uri}",
         hint="compare the table with its dead letters, and set their column `replayed` by hand",
     )
+
+
+def _owing(commits: Iterator[Commit], sink: Sink, seen: Progress) -> Commit | None:
+    """The commit of the last replay, which lists the marks that were to come after it."""
+    return next((made for made in commits if made.txns.get(sink.ids.rejects) == seen.rejects), None)

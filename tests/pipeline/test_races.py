@@ -301,6 +301,27 @@ class TestMarksAfterARestore:
         assert lake.query("SELECT count(n), count(DISTINCT n) FROM {t}") == [(100, 100)]
         assert self.replayed(lake) == (letters, letters)
 
+    def test_a_restore_to_a_version_that_has_the_events_leaves_the_marks_to_set(
+        self, lake, opened, repaired, monkeypatch
+    ):
+        config, _ = repaired
+        monkeypatch.setenv(faults.VARIABLE, "before-dead-letters=fail@1")
+        faults._counts.clear()
+        with pytest.raises(faults.Fault):
+            replay_letters.replay(opened(config, replay_letters.PART))
+        monkeypatch.delenv(faults.VARIABLE)
+        having = DeltaTable(uri(lake)).version()
+        rows = pa.table(
+            {"n": pa.array([7000], pa.int64())}, schema=pa.schema([pa.field("n", pa.int64(), False)])
+        )
+        write_deltalake(uri(lake), rows, mode="append")
+        DeltaTable(uri(lake)).restore(having)
+        run(config, once=True, spark=lake.spark)
+        assert replay_letters.replay(opened(config, replay_letters.PART)).read == 0
+        letters, marked = self.replayed(lake)
+        assert letters == marked > 0
+        assert lake.query("SELECT count(n), count(DISTINCT n) FROM {t}") == [(100, 100)]
+
     def test_a_reset_takes_them_back(self, lake, opened, repaired):
         config, before = repaired
         replay_letters.replay(opened(config, replay_letters.PART))
